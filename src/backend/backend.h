@@ -35,6 +35,8 @@ typedef enum HN_SMALL hn_role {
     /* recurrent layers of hybrids */
     HN_ROLE_SSM_IN,
     HN_ROLE_SSM_OUT,
+    HN_ROLE_SSM_X, /* Mamba: steps of low rank and what goes in and out of the state; steps */
+    HN_ROLE_SSM_DT,
     HN_ROLE_GDN_QKV,
     HN_ROLE_GDN_GATE,
     HN_ROLE_GDN_BETA,
@@ -363,9 +365,11 @@ typedef struct hn_delta_rule {
 } hn_delta_rule;
 
 /* Mamba-2's recurrence over a step (hn_ssm_head), then y·silu(z) and, where norm is given, RMSNorm of the channels of
- * each group. Rows of xbc are x [n_head·p], b [n_group·n], c [n_group·n]; the heads of a group stand together. */
+ * each group. Rows of xbc are x [n_head·p], b [n_group·n], c [n_group·n]; the heads of a group stand together. Or,
+ * where b and c are given, Mamba's (hn_scan_run), each of whose channels is a head: p 1, one group, a [n][n_head]. */
 typedef struct hn_ssm {
     const hn_buf *xbc, *dt, *z; /* dt [n_tok, n_head], z [n_tok, n_head·p] */
+    const hn_buf *b, *c;        /* of Mamba, [n_tok, n], and xbc is x alone; else NULL */
     const float *a, *d, *norm;  /* [n_head], [n_head], [n_head·p] or NULL */
     int32_t n_head, p, n, n_group;
     float eps;

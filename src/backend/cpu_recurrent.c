@@ -1,5 +1,5 @@
-/* Recurrences of hybrids on the CPU: short convolutions, the gated delta rule, Mamba-2. Owns how they are cut: by
- * channels or heads, each over all rows in order, so that a sequence's states are one thread's; refuses to know
+/* Recurrences of hybrids on the CPU: short convolutions, the gated delta rule, Mamba, Mamba-2. Owns how they are cut:
+ * by channels or heads, each over all rows in order, so that a sequence's states are one thread's; refuses to know
  * layers. */
 #include "backend/cpu.h"
 
@@ -182,6 +182,38 @@ static void ssm_head(const heads_run *j, int64_t t, int32_t ih, float *out)
     j->c->k->ssm(&a);
 }
 
+/* Channels [from, end) of row t, of Mamba: heads of one channel each. */
+static void scan_run(const heads_run *j, int64_t t, int32_t from, int32_t end, float *out)
+{
+    const hn_ssm *m = j->m;
+    const int64_t row = t * m->n_head + from;
+    const hn_scan_run a = { .s = state_of(j->c, j->state, j->c->step.rows[t].seq, j->state->at) + from,
+                            .y = out,
+                            .x = m->xbc->p + row,
+                            .dt = m->dt->p + row,
+                            .a = m->a + from,
+                            .b = m->b->p + t * m->n,
+                            .c = m->c->p + t * m->n,
+                            .d = m->d + from,
+                            .lds = m->n_head,
+                            .lda = m->n_head,
+                            .p = end - from,
+                            .n = m->n };
+    j->c->k->scan(&a);
+}
+
+/* Chunk: some channels of all rows, no more than have room where nobody takes them. */
+static void scan_chunk(void *arg, int64_t chunk, int32_t thread)
+{
+    heads_run *j = arg;
+    float nobody[HN_MAX_WKV];
+    int32_t from = (int32_t)chunk * j->run, end = from + j->run < j->n_head ? from + j->run : j->n_head;
+    for (int64_t t = 0, i = 0; t < j->c->step.n_tok; t++) {
+        int64_t r = given(j, t, &i);
+        scan_run(j, t, from, end, r < 0 ? nobody : j->out + r * j->out_stride + from);
+    }
+}
+
 static void heads_chunk(void *arg, int64_t chunk, int32_t thread)
 {
     heads_run *j = arg;
@@ -197,14 +229,25 @@ static void heads_chunk(void *arg, int64_t chunk, int32_t thread)
         }
 }
 
-static void run_heads(heads_run *j, hn_act *act, int64_t width)
+static void begin_heads(heads_run *j, hn_act *act, int64_t width)
 {
-    cpu_backend *c = j->c;
-    cpu_act_begin(c, act, width * j->n_head, cpu_n_rows(c, j->which));
+    cpu_act_begin(j->c, act, width * j->n_head, cpu_n_rows(j->c, j->which));
     j->out = act->f32;
     j->out_stride = (int64_t)hn_f32_stride(width * j->n_head);
-    j->run = (int32_t)cpu_div_up(j->n_head, (int64_t)RUNS * hn_pool_active(c->p.pool));
-    hn_pool_run(c->p.pool, heads_chunk, j, cpu_div_up(j->n_head, j->run));
+    j->run = (int32_t)cpu_div_up(j->n_head, (int64_t)RUNS * hn_pool_active(j->c->p.pool));
+}
+static void run_heads(heads_run *j, hn_act *act, int64_t width)
+{
+    begin_heads(j, act, width);
+    hn_pool_run(j->c->p.pool, heads_chunk, j, cpu_div_up(j->n_head, j->run));
+}
+/* Heads of one channel: whole vectors of them a chunk. */
+static void run_channels(heads_run *j, hn_act *act)
+{
+    begin_heads(j, act, 1);
+    j->run = (j->run + 15) & ~15;
+    if (j->run > HN_MAX_WKV) j->run = HN_MAX_WKV;
+    hn_pool_run(j->c->p.pool, scan_chunk, j, cpu_div_up(j->n_head, j->run));
 }
 
 void cpu_delta(hn_backend *b, hn_act *act, const hn_delta_rule *d, const hn_state *state)
@@ -228,6 +271,7 @@ static void group_chunk(void *arg, int64_t chunk, int32_t thread)
 void cpu_ssm(hn_backend *b, hn_act *act, const hn_ssm *m, const hn_state *state)
 {
     heads_run j = { .c = cpu_self(b), .state = state, .m = m, .which = m->which, .n_head = m->n_head };
-    run_heads(&j, act, m->p);
+    if (m->b) run_channels(&j, act);
+    else run_heads(&j, act, m->p);
     hn_pool_run(j.c->p.pool, group_chunk, &j, cpu_n_rows(j.c, m->which) * m->n_group);
 }

@@ -147,6 +147,8 @@ static const struct {
     [HN_ROLE_PLE_GATE] = { "inp_gate", "inp_gate" },
     [HN_ROLE_PLE_PROJ] = { "proj", "proj" },
     [HN_ROLE_SSM_IN] = { "ssm_in", "ssm_in" },
+    [HN_ROLE_SSM_X] = { "ssm_x", "ssm_x" },
+    [HN_ROLE_SSM_DT] = { "ssm_dt", "ssm_dt" },
     [HN_ROLE_SSM_OUT] = { "ssm_out", "ssm_out" },
     [HN_ROLE_GDN_QKV] = { "gdn_qkv", "gdn_in" },
     [HN_ROLE_KDA_HIGH] = { "kda_f_b", "kda_low_rank" },

@@ -194,10 +194,12 @@ static void put_others(back *b)
         static const char *const widths[] = { "mamba_d_head", "mamba_head_dim", "linear_value_head_dim" };
         for (size_t i = 0; i < 3; i++)
             if (reads(b, widths[i])) set(b, widths[i], json_integer((json_int_t)(x / y)));
+        if (reads(b, "time_step_rank")) set(b, "time_step_rank", json_integer((json_int_t)y));
+        if (is_type(b, "mamba|falcon_mamba")) set(b, "intermediate_size", json_integer((json_int_t)x));
         if (is_type(b, "mamba2")) set(b, "head_dim", json_integer((json_int_t)(x / y)));
         if (number_of(b, "embedding_length", &y) && y > 0) {
             if (reads(b, "mamba_expand")) set(b, "mamba_expand", json_integer((json_int_t)(x / y)));
-            if (is_type(b, "mamba2")) set(b, "expand", json_integer((json_int_t)(x / y)));
+            if (is_type(b, "mamba|falcon_mamba|mamba2")) set(b, "expand", json_integer((json_int_t)(x / y)));
         }
     }
 }

@@ -127,6 +127,7 @@ static void give_shape(hn_ckpt_tensor *t)
     }
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         if (t->n_dim < 2 || !ends(t->name, lists[i])) continue;
+        if (i == 0 && t->ne[0] > 1 && t->ne[1] > 1) continue; /* Mamba's: of each channel and state */
         t->ne[0] = count_of(t);
         for (int d = 1; d < HN_CKPT_MAX_DIM; d++) t->ne[d] = 1;
         t->n_dim = 1;

@@ -1,6 +1,6 @@
-/* hf_hybrid: classes of transformers with layers whose memory does not grow: Mamba-2, gated convolutions, the gated
- * delta rule, alone or between layers of attention. Which layer is what, the config says in a list of words (or
- * letters), GGUF in arrays of numbers. Refuses to know how pieces are walked (hf_make.c). */
+/* hf_hybrid: classes of transformers with layers whose memory does not grow: Mamba, Mamba-2, gated convolutions, the
+ * gated delta rule, alone or between layers of attention. Which layer is what, the config says in a list of words (or
+ * letters), or by a period, GGUF in arrays of numbers. Refuses to know how pieces are walked (hf_make.c). */
 #include "forge/hf_rows.h"
 
 #include <stdlib.h>
@@ -109,6 +109,206 @@ static const hn_hf_class mamba2 = {
             "time_step_init_scheme time_step_scale use_mamba_kernels rms_norm norm_before_gate",
     .more = mamba2_more
 };
+
+/* ---- Mamba, Falcon-Mamba ----- */
+
+#define OLD_SSM_NAMES(where)                                                                        \
+    { "ssm_in", where ".in_proj", NULL }, { "ssm_conv1d", where ".conv1d", hn_hf_reshaped },        \
+        { "ssm_x", where ".x_proj", NULL }, { "ssm_dt_norm", where ".dt_layernorm", NULL },         \
+        { "ssm_b_norm", where ".b_layernorm", NULL }, { "ssm_c_norm", where ".c_layernorm", NULL }, \
+        { "ssm_dt", where ".dt_proj", NULL }, { "ssm_a", where ".A_log", hn_hf_minus_exp },         \
+        { "ssm_d", where ".D", NULL },                                                              \
+    {                                                                                               \
+        "ssm_out", where ".out_proj", NULL                                                          \
+    }
+
+/* Sizes of the mixer: `expand` times as many channels as the stream; the rank of steps, or a sixteenth of it. */
+static hone_status put_old_ssm(hn_hf *f, const char *rank_name, const char *expand_name, int64_t inner, hone_error *err)
+{
+    const json_t *rank = hn_hf_get(f, rank_name);
+    int64_t n_embd, expand, n;
+    hone_status st;
+    TRY(hn_hf_whole(f, "hidden_size", 0, &n_embd, err));
+    TRY(hn_hf_whole(f, expand_name, 2, &expand, err));
+    if (!inner && n_embd > 0 && n_embd <= HN_MAX_EMBD && expand > 0 && expand <= 64) inner = n_embd * expand;
+    if (inner < 1 || inner > HN_MAX_EMBD)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: hidden_size = %lld, %s = %lld, expected 1 to %d channels in all",
+                       f->path, (long long)n_embd, expand_name, (long long)expand, HN_MAX_EMBD);
+    n = (n_embd + 15) / 16;
+    if (json_is_integer(rank)) TRY(hn_hf_whole(f, rank_name, n, &n, err));
+    else if (rank && (!json_is_string(rank) || strcmp(json_string_value(rank), "auto") != 0))
+        return hn_hf_refuse(f, rank_name, rank, "a number, or auto", err);
+    TRY(hn_hf_put_u32(f, "ssm.inner_size", (uint32_t)inner, err));
+    return hn_hf_put_u32(f, "ssm.time_step_rank", (uint32_t)n, err);
+}
+
+static const hn_hf_key mamba_keys[] = {
+    U32_OR("max_position_embeddings", "context_length", 1048576), /* it has no end */
+    MORE("intermediate_size", "feed_forward_length"),
+    MORE("num_attention_heads", "attention.head_count"),
+    MORE("num_key_value_heads", "attention.head_count_kv"),
+    MORE("head_dim", "attention.key_length|attention.value_length"),
+    F32_OR("layer_norm_epsilon", "attention.layer_norm_rms_epsilon", 1e-5),
+    MORE("rms_norm_eps", NULL),
+    U32_OR("state_size", "ssm.state_size", 16),
+    U32_OR("conv_kernel", "ssm.conv_kernel", 4),
+    TENSORS("use_conv_bias", 1, "ssm_conv1d.bias"),
+    ONLY("use_bias", 0),
+    WORD("hidden_act", "silu|swish"),
+    MORE("time_step_rank", NULL),
+    MORE("expand", NULL),
+    KEYS_END,
+};
+static const hn_hf_name mamba_names[] = {
+    { "token_embd", "embeddings", NULL },
+    { "output_norm", "norm_f", NULL },
+    { "attn_norm", "norm", NULL },
+    OLD_SSM_NAMES("mixer"),
+    NAMES_END,
+};
+static hone_status mamba_sizes(hn_hf *f, bool normed, hone_error *err)
+{
+    int64_t inner;
+    hone_status st;
+    f->own_base = f->own_width = true; /* nothing turns */
+    TRY(hn_hf_put_u32(f, "attention.head_count", 0, err));
+    TRY(hn_hf_put_u32(f, "feed_forward_length", 0, err));
+    TRY(hn_hf_put_bool(f, "ssm.dt_b_c_rms", normed, err));
+    TRY(hn_hf_whole(f, "intermediate_size", 0, &inner, err));
+    return put_old_ssm(f, "time_step_rank", "expand", inner, err);
+}
+static hone_status mamba_more(hn_hf *f, hone_error *err) { return mamba_sizes(f, false, err); }
+static hone_status falcon_mamba_more(hn_hf *f, hone_error *err) { return mamba_sizes(f, true, err); }
+static bool norms_steps(const hn_gguf *g)
+{
+    const int64_t i = hn_gguf_find(g, "mamba.ssm.dt_b_c_rms");
+    hone_kv kv = { 0 };
+    if (i >= 0) hn_gguf_kv(g, (uint64_t)i, &kv);
+    return kv.type == HONE_KV_BOOL && kv.v.b;
+}
+static bool norms_no_steps(const hn_gguf *g) { return !norms_steps(g); }
+#define MAMBA_IDLE                                                                                               \
+    "residual_in_fp32 rescale_prenorm_residual time_step_floor time_step_max time_step_min "                     \
+    "time_step_init_scheme time_step_scale use_mambapy use_falcon_mambapy use_associative_scan d_inner d_model " \
+    "n_layer ssm_cfg fused_add_norm pad_vocab_size_multiple rms_norm "
+static const hn_hf_class mamba = { .names = "MambaForCausalLM",
+                                   .types = "mamba",
+                                   .arch = "mamba",
+                                   .root = "backbone.",
+                                   .keys = mamba_keys,
+                                   .tensors = mamba_names,
+                                   .idle = MAMBA_IDLE,
+                                   .tied = true,
+                                   .fits = norms_no_steps,
+                                   .more = mamba_more };
+/* (files have one epsilon: that of the norms, which are in nobody's way, is taken for all) */
+static const hn_hf_class falcon_mamba = {
+    .names = "FalconMambaForCausalLM",
+    .types = "falcon_mamba",
+    .arch = "mamba",
+    .root = "backbone.",
+    .keys = mamba_keys,
+    .tensors = mamba_names,
+    .idle = MAMBA_IDLE "mixer_rms_eps",
+    .left = "*.dt_layernorm.weight *.b_layernorm.weight *.c_layernorm.weight", /* ones that nobody learned */
+    .tied = true,
+    .fits = norms_steps,
+    .more = falcon_mamba_more
+};
+
+/* ---- Jamba ----- */
+
+static const hn_hf_key jamba_keys[] = {
+    MORE("num_key_value_heads", "attention.head_count_kv"),
+    U32_OR("mamba_d_state", "ssm.state_size", 16),
+    U32_OR("mamba_d_conv", "ssm.conv_kernel", 4),
+    MORE("mamba_expand", NULL),
+    MORE("mamba_dt_rank", NULL),
+    TENSORS("mamba_conv_bias", 1, "ssm_conv1d.bias"),
+    ONLY("mamba_proj_bias", 0),
+    ONLY("mamba_inner_layernorms", 1),
+    ONLY("sliding_window", 0),
+    MORE("attn_layer_period", NULL),
+    MORE("attn_layer_offset", NULL),
+    MORE("expert_layer_period", NULL),
+    MORE("expert_layer_offset", NULL),
+    MORE("num_experts|num_local_experts", NULL),
+    MORE("num_experts_per_tok", NULL),
+    F32_OR("rms_norm_eps", "attention.layer_norm_rms_epsilon", 1e-6),
+    KEYS_END,
+};
+static const hn_hf_name jamba_names[] = {
+    { "output_norm", "final_layernorm", NULL },
+    { "ffn_norm", "pre_ff_layernorm", NULL },
+    { "ffn_gate_inp", "feed_forward.router", NULL },
+    EXPERT_NAMES("feed_forward.experts", "gate_proj", "up_proj", "down_proj"),
+    { "ffn_gate", "feed_forward.gate_proj", NULL },
+    { "ffn_up", "feed_forward.up_proj", NULL },
+    { "ffn_down", "feed_forward.down_proj", NULL },
+    OLD_SSM_NAMES("mamba"),
+    NAMES_END,
+};
+
+/* Every so many-th layer, from one on. */
+static hone_status read_period(hn_hf *f, const char *const names[2], const int64_t absent[2], int64_t *period,
+                               int64_t *offset, hone_error *err)
+{
+    hone_status st;
+    TRY(hn_hf_whole(f, names[0], absent[0], period, err));
+    TRY(hn_hf_whole(f, names[1], absent[1], offset, err));
+    if (*period >= 1 && *offset >= 0 && *offset < *period) return HONE_OK;
+    return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %lld, %s = %lld, expected a layer of each period", f->path, names[0],
+                   (long long)*period, names[1], (long long)*offset);
+}
+
+static hone_status jamba_experts(hn_hf *f, int64_t n_expert, hone_error *err)
+{
+    static const char *const names[2] = { "expert_layer_period", "expert_layer_offset" };
+    int64_t used, period, offset;
+    hone_status st;
+    if (n_expert < 2) return HONE_OK;
+    TRY(hn_hf_whole(f, "num_experts_per_tok", 2, &used, err));
+    TRY(read_period(f, names, (const int64_t[2]){ 2, 1 }, &period, &offset, err));
+    if (offset != period - 1)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %lld, expected %lld: the last layer of each %s = %lld",
+                       f->path, names[1], (long long)offset, (long long)period - 1, names[0], (long long)period);
+    TRY(hn_hf_put_u32(f, "expert_count", (uint32_t)n_expert, err));
+    TRY(hn_hf_put_u32(f, "expert_used_count", (uint32_t)used, err));
+    return hn_hf_put_u32(f, "interleave_moe_layer_step", (uint32_t)period, err);
+}
+
+static hone_status jamba_more(hn_hf *f, hone_error *err)
+{
+    static const char *const names[2] = { "attn_layer_period", "attn_layer_offset" };
+    int64_t n_layer, n_kv, period, offset, n_expert, n_ff;
+    int32_t *kv;
+    hone_status st;
+    f->own_base = f->own_width = true; /* nothing turns */
+    TRY(hn_hf_whole(f, "num_hidden_layers", 0, &n_layer, err));
+    TRY(hn_hf_whole(f, "num_key_value_heads", 8, &n_kv, err));
+    TRY(hn_hf_whole(f, "num_experts|num_local_experts", 16, &n_expert, err));
+    TRY(hn_hf_whole(f, "intermediate_size", 0, &n_ff, err));
+    TRY(read_period(f, names, (const int64_t[2]){ 8, 4 }, &period, &offset, err));
+    if (n_layer < 1 || n_layer > HN_MAX_LAYER)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: num_hidden_layers = %lld, expected 1 to %d", f->path,
+                       (long long)n_layer, HN_MAX_LAYER);
+    if (!(kv = hn_arena_alloc(f->arena, (size_t)n_layer * sizeof *kv)))
+        return HN_FAIL(err, HONE_E_NOMEM, "%s: tables of layers", f->path);
+    for (int64_t il = 0; il < n_layer; il++) kv[il] = il % period == offset ? (int32_t)n_kv : 0;
+    TRY(hn_hf_put_layers(f, "attention.head_count_kv", HONE_KV_I32, kv, n_layer, err));
+    if (n_expert > 1) TRY(hn_hf_put_u32(f, "expert_feed_forward_length", (uint32_t)n_ff, err));
+    TRY(jamba_experts(f, n_expert, err));
+    return put_old_ssm(f, "mamba_dt_rank", "mamba_expand", 0, err);
+}
+static const hn_hf_class jamba = { .names = "JambaForCausalLM",
+                                   .types = "jamba",
+                                   .arch = "jamba",
+                                   .keys = jamba_keys,
+                                   .tensors = jamba_names,
+                                   .idle = ROUTER_IDLE "use_mamba_kernels use_mambapy use_associative_scan "
+                                                       "num_logits_to_keep calc_logits_for_entire_prompt",
+                                   .fits = hn_hf_never,
+                                   .more = jamba_more };
 
 /* ---- both side by side: Falcon-H1 ----- */
 
@@ -589,5 +789,5 @@ static const hn_hf_class lfm2_moe = { .names = "Lfm2MoeForCausalLM",
                                       .more = lfm2_moe_more };
 
 const hn_hf_class *const hn_hf_hybrid[] = {
-    &mamba2, &falcon, &granite, &nemotron, &nemotron_moe, &lfm2, &lfm2_moe, NULL,
+    &mamba, &falcon_mamba, &jamba, &mamba2, &falcon, &granite, &nemotron, &nemotron_moe, &lfm2, &lfm2_moe, NULL,
 };

@@ -288,6 +288,25 @@ static const preset presets[] = {
            "rope.freq_base=1e6 leading_dense_block_count=2 expert_count=32 expert_used_count=4 "
            "expert_feed_forward_length=1792 expert_gating_func=2" RMS5,
            "exp_probs_b.bias") },
+    { "mamba-2.8b", "", "Mamba 2.8B, tied: no attention, no feed-forward parts", 2768345600,
+      KEYS("mamba", 64, 50280, true,
+           "context_length=1048576 embedding_length=2560 feed_forward_length=0 attention.head_count=0 "
+           "ssm.conv_kernel=4 ssm.inner_size=5120 ssm.state_size=16 ssm.time_step_rank=160" RMS5,
+           "ssm_conv1d.bias") },
+    { "falcon-mamba-7b", "falcon-mamba", "Falcon-Mamba 7B: no attention, no feed-forward parts", 7272665088,
+      KEYS("mamba", 64, 65024, false,
+           "context_length=1048576 embedding_length=4096 feed_forward_length=0 attention.head_count=0 "
+           "ssm.conv_kernel=4 ssm.inner_size=8192 ssm.state_size=16 ssm.time_step_rank=256 "
+           "ssm.dt_b_c_rms=true" RMS5,
+           "ssm_conv1d.bias") },
+    { "jamba-v0.1", "jamba",
+      "Jamba v0.1: Mamba, every eighth layer attention, every second one 16 experts, 2 of a token", 51570323328,
+      KEYS("jamba", 32, 65536, false,
+           "context_length=262144 embedding_length=4096 feed_forward_length=14336 attention.head_count=32 "
+           "attention.head_count_kv=0,0,0,0,8,0,0,0,0,0,0,0,8,0,0,0,0,0,0,0,8,0,0,0,0,0,0,0,8,0,0,0 "
+           "ssm.conv_kernel=4 ssm.inner_size=8192 ssm.state_size=16 ssm.time_step_rank=256 expert_count=16 "
+           "expert_used_count=2 expert_feed_forward_length=14336 interleave_moe_layer_step=2" RMS6,
+           "ssm_conv1d.bias") },
     { "falcon-h1-0.5b", "", "Falcon-H1 0.5B: Mamba-2 beside attention in every layer", 521411104,
       KEYS("falcon-h1", 36, 32784, false,
            "context_length=16384 embedding_length=1024 feed_forward_length=2048 attention.head_count=8 "

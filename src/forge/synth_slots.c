@@ -64,6 +64,7 @@ static const struct {
     { HN_PHI3, " rope_factors_long.weight ", 8, 2, ALONE, VALUES },
     /* steps of about 0.05 and rates of 1 to 8: memories of a few tokens to a hundred */
     { OTHERS, " ssm_a ", -4, 1, ALONE, VALUES },
+    { HN_MAMBA | HN_JAMBA, " ssm_d ", 1, 0.25f, ALONE, VALUES },
     { OTHERS, " ssm_dt.bias ", -3, 0.5f, ALONE, VALUES },
     { OTHERS, " ssm_conv1d.weight shortconv.conv.weight ", 0, 0.5f, ALONE, VALUES },
     { HN_BERT | HN_NOMIC_BERT | HN_NOMIC_BERT_MOE | HN_JINA_BERT_V3, " position_embd.weight token_types.weight ", 0,

@@ -40,6 +40,7 @@ void hn_kernels_overlay(hn_kernels *dst, const hn_kernels *src)
     if (src->wkv7) dst->wkv7 = src->wkv7;
     if (src->conv) dst->conv = src->conv;
     if (src->ssm) dst->ssm = src->ssm;
+    if (src->scan) dst->scan = src->scan;
     if (src->delta) dst->delta = src->delta;
     for (int t = 0; t < HN_CACHE_TYPES; t++) {
         if (src->attn[t]) dst->attn[t] = src->attn[t];

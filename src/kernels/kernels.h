@@ -226,6 +226,18 @@ typedef struct hn_ssm_head {
 } hn_ssm_head;
 typedef void hn_ssm_fn(const hn_ssm_head *a);
 
+/* One token of p channels of Mamba (Gu and Dao 2023), each of which has steps and n decays of its own; rows of s and a
+ * are lds and lda floats apart:
+ *   s[j][i] = fma(s[j][i], exp(dt_i·a[j][i]), (dt_i·x_i)·b_j);  y_i = chain of fma(s[j][i], c_j) over ascending j from
+ *   +0;  y_i = fma(d_i, x_i, y_i) */
+typedef struct hn_scan_run {
+    float *s, *y;
+    const float *x, *dt, *a, *b, *c, *d;
+    int64_t lds, lda, p;
+    int32_t n;
+} hn_scan_run;
+typedef void hn_scan_fn(const hn_scan_run *a);
+
 /* One token of one head of the gated delta rule (Yang et al. 2024), n ≤ HN_MAX_WKV keys and values, s [n key][n value];
  * with a decay for each key it is Kimi's (2025). Sums of squares and the norm are by the float rule.
  *   q = (q·(1/sqrt(Σq² + eps)))·(1/√n);  k = k·(1/sqrt(Σk² + eps));  g_j = exp(a·decay_j), or, of all, exp(a·decay_0)
@@ -325,6 +337,7 @@ typedef struct hn_kernels {
     hn_wkv_fn *wkv6, *wkv7;
     hn_conv_fn *conv;
     hn_ssm_fn *ssm;
+    hn_scan_fn *scan;
     hn_delta_fn *delta;
     hn_attn_fn *attn[HN_CACHE_TYPES], *attn_latent[HN_CACHE_TYPES];
     /* out = the merge of n_split partial results, stride floats apart, and of *sink (NULL: none) */

@@ -54,6 +54,33 @@ static void ssm(const hn_ssm_head *a)
     }
 }
 
+/* ---- Mamba: a decay of each channel and state ------------------------------------------------------------ */
+
+static void scan(const hn_scan_run *a)
+{
+    int64_t i = 0;
+    for (; i + 16 <= a->p; i += 16) {
+        v16 x = v16_load(a->x + i), dt = v16_load(a->dt + i), in = v16_mul(dt, x), y = v16_zero();
+        for (int32_t j = 0; j < a->n; j++) {
+            float *s = a->s + j * a->lds + i;
+            v16 decay = v16_exp(v16_mul(dt, v16_load(a->a + j * a->lda + i)));
+            v16 t = v16_fma(v16_load(s), decay, v16_mul(in, v16_set1(a->b[j])));
+            v16_store(s, t);
+            y = v16_fma(t, v16_set1(a->c[j]), y);
+        }
+        v16_store(a->y + i, v16_fma(v16_load(a->d + i), x, y));
+    }
+    for (; i < a->p; i++) {
+        float in = a->dt[i] * a->x[i], y = 0.0f;
+        for (int32_t j = 0; j < a->n; j++) {
+            float *s = &a->s[j * a->lds + i];
+            *s = fmaf(*s, hn_exp_inline(a->dt[i] * a->a[j * a->lda + i]), in * a->b[j]);
+            y = fmaf(*s, a->c[j], y);
+        }
+        a->y[i] = fmaf(a->d[i], a->x[i], y);
+    }
+}
+
 /* ---- the gated delta rule -------------------------------------------------------------------------- */
 
 typedef struct delta_keys {
@@ -133,4 +160,4 @@ ON_STACK static void delta(const hn_delta_head *a)
     delta_gate(a);
 }
 
-#define HN_LANES_RECURRENT .conv = conv, .ssm = ssm, .delta = delta
+#define HN_LANES_RECURRENT .conv = conv, .ssm = ssm, .scan = scan, .delta = delta

@@ -685,6 +685,7 @@ const hn_kernels HN_SCALAR = {
     .wkv7 = wkv7,
     .conv = conv,
     .ssm = ssm,
+    .scan = scan,
     .delta = delta,
     .attn = { [HN_CACHE_F16] = attn_f16, [HN_CACHE_F32] = attn_f32, [HN_CACHE_Q8_0] = attn_q8 },
     .attn_latent = { [HN_CACHE_F16] = attn_latent_f16,

@@ -34,6 +34,19 @@ static void ssm(const hn_ssm_head *a)
     }
 }
 
+static void scan(const hn_scan_run *a)
+{
+    for (int64_t i = 0; i < a->p; i++) {
+        float x = a->dt[i] * a->x[i], y = 0.0f;
+        for (int32_t j = 0; j < a->n; j++) {
+            float *s = &a->s[j * a->lds + i];
+            *s = fmaf(*s, hn_exp_inline(a->dt[i] * a->a[j * a->lda + i]), x * a->b[j]);
+            y = fmaf(*s, a->c[j], y);
+        }
+        a->y[i] = fmaf(a->d[i], a->x[i], y);
+    }
+}
+
 /* x·(1/sqrt(Σx² + eps))·f */
 static void l2_norm(float *y, const float *x, int32_t n, float eps, float f)
 {

@@ -172,6 +172,19 @@ static void recurrent_ssm(const hn_ssm_head *a)
     writes_f32(a->y, a->p);
 }
 
+static void recurrent_scan(const hn_scan_run *a)
+{
+    const float *const in[] = { a->x, a->dt, a->d };
+    for (size_t i = 0; i < sizeof in / sizeof *in; i++) reads_f32(in[i], a->p);
+    reads_f32(a->b, a->n);
+    reads_f32(a->c, a->n);
+    for (int32_t j = 0; j < a->n; j++) {
+        reads_f32(a->a + j * a->lda, a->p);
+        writes_f32(a->s + j * a->lds, a->p);
+    }
+    writes_f32(a->y, a->p);
+}
+
 static void recurrent_delta(const hn_delta_head *a)
 {
     const float *const in[] = { a->q, a->k, a->v, a->gate, a->norm };
@@ -350,6 +363,7 @@ _Static_assert(HN_CACHE_TYPES == 3, "CACHES names each of them");
     RECURRENT(L, wkv7, hn_wkv, recurrent_wkv)                                                                         \
     RECURRENT(L, conv, hn_conv_row, recurrent_conv)                                                                   \
     RECURRENT(L, ssm, hn_ssm_head, recurrent_ssm)                                                                     \
+    RECURRENT(L, scan, hn_scan_run, recurrent_scan)                                                                   \
     RECURRENT(L, delta, hn_delta_head, recurrent_delta)                                                               \
     TILE(L, tile)                                                                                                     \
     TILE(L, tile_bf16)                                                                                                \
@@ -423,7 +437,8 @@ _Static_assert(HN_CACHE_TYPES == 3, "CACHES names each of them");
         k->silu_mul = silu_mul_##L, k->gelu_mul = gelu_mul_##L, k->oai_mul = oai_mul_##L;                             \
         k->gelu_erf_mul = gelu_erf_mul_##L, k->relu_mul = relu_mul_##L, k->xielu = xielu_##L;                         \
         k->silu_mul_grad = silu_mul_grad_##L, k->gelu_mul_grad = gelu_mul_grad_##L;                                   \
-        k->wkv6 = wkv6_##L, k->wkv7 = wkv7_##L, k->conv = conv_##L, k->ssm = ssm_##L, k->delta = delta_##L;           \
+        k->wkv6 = wkv6_##L, k->wkv7 = wkv7_##L, k->conv = conv_##L, k->ssm = ssm_##L, k->scan = scan_##L;             \
+        k->delta = delta_##L;                                                                                         \
         k->quantize256 = quantize256_##L, k->quantize32 = quantize32_##L, k->to_bf16 = to_bf16_##L;                   \
         k->rms_norm = rms_norm_##L, k->rms_norm_grad = rms_norm_grad_##L, k->layer_norm = layer_norm_##L;             \
         k->exp = exp_##L, k->lerp = lerp_##L, k->attn_merge = attn_merge_##L, k->low_rank = low_rank_##L;             \

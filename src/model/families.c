@@ -60,10 +60,11 @@ static int8_t rope_of(const hn_hparams *hp, bool windowed, int32_t il)
     return windowed && own ? HN_ROPE_WINDOW : HN_ROPE_ALL;
 }
 
-/* Dense layers come first where there are any; then the last of each so many has experts. */
+/* Dense layers come first where there are any; then the last of each so many has experts, or those of a table. */
 static bool has_experts(const hn_hparams *hp, int32_t il)
 {
     const hn_moe_numbers *n = &hp->moe;
+    if (n->routed && !n->routed[il]) return false;
     return n->n_expert > 0 && il >= n->n_lead && (n->period < 2 || (il + 1) % n->period == 0);
 }
 
@@ -296,6 +297,8 @@ static const hn_family *const families[] = {
     &hn_family_falcon_h1,
     &hn_family_lfm2,
     &hn_family_mamba2,
+    &hn_family_mamba,
+    &hn_family_jamba,
     &hn_family_nemotron_h,
     &hn_family_qwen35,
     &hn_family_lfm2moe,
@@ -390,6 +393,9 @@ int64_t hn_dim_value(const hn_hparams *hp, const hn_layer_plan *p, hn_dim d)
     case HN_DIM_SSM_CONV: return hp->ssm_inner + 2 * (int64_t)hp->ssm_group * hp->ssm_state;
     case HN_DIM_SSM_IN: return 2 * ((int64_t)hp->ssm_inner + (int64_t)hp->ssm_group * hp->ssm_state) + hp->ssm_head;
     case HN_DIM_SSM_STATE: return hp->ssm_state;
+    case HN_DIM_SSM_RANK: return hp->ssm_rank;
+    case HN_DIM_SSM_X: return hp->ssm_rank + 2 * (int64_t)hp->ssm_state;
+    case HN_DIM_SSM_INNER2: return 2 * (int64_t)hp->ssm_inner;
     case HN_DIM_SSM_HEADS: return hp->ssm_head;
     case HN_DIM_SSM_HEADS2: return 2 * (int64_t)hp->ssm_head;
     case HN_DIM_SSM_GROUPS: return hp->ssm_group;

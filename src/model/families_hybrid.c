@@ -1,6 +1,8 @@
-/* families_hybrid: models with layers whose memory does not grow: convolutions, Mamba-2, the gated delta rule, alone or
- * between layers of attention. A row is its tensors, its switches and which layer does what.
- *   mamba2                       Mamba-2 alone; no attention, no feed-forward parts
+/* families_hybrid: models with layers whose memory does not grow: convolutions, Mamba, Mamba-2, the gated delta rule,
+ * alone or between layers of attention. A row is its tensors, its switches and which layer does what.
+ *   mamba, mamba2                Mamba or Mamba-2 alone; no attention, no feed-forward parts
+ *   jamba                        Mamba, and attention that does not turn where a layer has heads of keys; experts in
+ *                                some layers
  *   lfm2, lfm2moe                gated convolutions; attention where a layer has heads of keys
  *   falcon-h1                    attention and Mamba-2 side by side in every layer
  *   nemotron_h, nemotron_h_moe   each layer is one half: Mamba-2, attention that does not turn, or relu²
@@ -37,6 +39,20 @@ static hone_status ssm_numbers(hone_model *m, hone_error *err)
     return HONE_OK;
 }
 
+static hone_status mamba_numbers(hone_model *m, hone_error *err)
+{
+    enum { MAX_STATE = 4096 };
+    hn_hparams *hp = &m->hp;
+    hone_status st;
+    if ((st = hn_get_int(m, "ssm.conv_kernel", 1, HN_MAX_TAPS, -1, &hp->taps, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "ssm.inner_size", 1, HN_MAX_EMBD, -1, &hp->ssm_inner, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "ssm.state_size", 1, MAX_STATE, -1, &hp->ssm_state, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "ssm.time_step_rank", 1, HN_MAX_EMBD, -1, &hp->ssm_rank, err)) != HONE_OK) return st;
+    hp->ssm_head = hp->ssm_inner;
+    hp->ssm_group = 1;
+    return HONE_OK;
+}
+
 /* ---- which layer is what ---------------------------------------------------------------------------------- */
 
 static const hn_gguf_tensor *in_layer(const hone_model *m, int32_t il, const char *name)
@@ -55,6 +71,7 @@ static uint32_t kinds_of(const hn_family *f)
     } list[] = {
         { HN_LFM2 | HN_LFM2MOE, HN_PLAN_BIT(HN_MIXER_ATTN) | HN_PLAN_BIT(HN_MIXER_CONV) },
         { HN_GRANITEHYBRID, HN_PLAN_BIT(HN_MIXER_ATTN) | HN_PLAN_BIT(HN_MIXER_MAMBA2) },
+        { HN_JAMBA, HN_PLAN_BIT(HN_MIXER_ATTN) | HN_PLAN_BIT(HN_MIXER_MAMBA) },
         { HN_NEMOTRON_H | HN_NEMOTRON_H_MOE,
           HN_PLAN_BIT(HN_MIXER_ATTN) | HN_PLAN_BIT(HN_MIXER_MAMBA2) | HN_PLAN_BIT(HN_MIXER_NONE) },
         { HN_QWEN35 | HN_QWEN35MOE | HN_QWEN3NEXT, HN_PLAN_BIT(HN_MIXER_ATTN) | HN_PLAN_BIT(HN_MIXER_GDN) },
@@ -146,6 +163,25 @@ static hone_status mamba2_hparams(hone_model *m, hone_error *err)
     hone_status st = hn_attn_hparams(m, err);
     if (st != HONE_OK || (st = ssm_numbers(m, err)) != HONE_OK) return st;
     return recurs_by_tensors(m, NULL, err);
+}
+
+/* Steps and what goes in and out of the state are normed, without weights, where the file says so. */
+static hone_status mamba_hparams(hone_model *m, hone_error *err)
+{
+    static const char normed[] = "ssm.dt_b_c_rms";
+    char key[128];
+    hone_status st = hn_attn_hparams(m, err);
+    if (st == HONE_OK) st = mamba_numbers(m, err);
+    if (st == HONE_OK && hn_gguf_find(m->file, hn_arch_key(m, key, normed)) >= 0)
+        st = hn_get_bool(m, normed, &m->hp.ssm_normed, err);
+    return st == HONE_OK ? recurs_by_tensors(m, NULL, err) : st;
+}
+
+static hone_status jamba_hparams(hone_model *m, hone_error *err)
+{
+    hone_status st = hn_attn_hparams(m, err);
+    if (st == HONE_OK) st = mamba_numbers(m, err);
+    return st == HONE_OK ? recurs_by_tensors(m, NULL, err) : st;
 }
 
 /* Where experts take less than the stream, each layer of them has both ways. */
@@ -250,6 +286,15 @@ static void mamba2_alone_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t 
     mamba2_plan(out, hp, il);
     recur(out, HN_MIXER_MAMBA2);
 }
+static void mamba_alone_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
+{
+    hybrid_plan(out, hp, il, HN_MIXER_MAMBA);
+    recur(out, HN_MIXER_MAMBA);
+}
+static void jamba_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
+{
+    hybrid_plan(out, hp, il, HN_MIXER_MAMBA);
+}
 static void lfm2_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il) { hybrid_plan(out, hp, il, HN_MIXER_CONV); }
 static void falcon_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
 {
@@ -333,6 +378,27 @@ static void deci_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
         ROWS_OF("ssm_norm.weight", ssm_norm, HN_DIM_SSM_GROUP_WIDTH, HN_DIM_SSM_GROUPS, .when = norm_presence, \
                 IN_MAMBA2),                                                                                    \
         LINEAR("ssm_out", ssm_out, SSM_OUT, ROWS, HN_DIM_SSM_INNER, E, IN_MAMBA2)
+/* Of Mamba: decays {states, channels}, turned round as taps are. Norms of what comes from ssm_x, in Jamba. */
+#define MAMBA                                                                                  \
+    LINEAR("ssm_in", ssm_in, SSM_IN, WHOLE, E, HN_DIM_SSM_INNER2, IN(MAMBA),                   \
+           RARE(.part = { HN_DIM_SSM_INNER, HN_DIM_SSM_INNER })),                              \
+        TAPS("ssm_conv1d.weight", HN_DIM_SSM_INNER, IN(MAMBA)),                                \
+        VECTOR("ssm_conv1d.bias", OF(conv_b), HN_DIM_SSM_INNER, MAY, IN(MAMBA)),               \
+        LINEAR("ssm_x", ssm_x, SSM_X, WHOLE, HN_DIM_SSM_INNER, HN_DIM_SSM_X, IN(MAMBA),        \
+               RARE(.part = { HN_DIM_SSM_RANK, HN_DIM_SSM_STATE, HN_DIM_SSM_STATE })),         \
+        LINEAR("ssm_dt", ssm_dt, SSM_DT, WHOLE, HN_DIM_SSM_RANK, HN_DIM_SSM_INNER, IN(MAMBA)), \
+        BIAS("ssm_dt", ssm_dt, HN_DIM_SSM_INNER, IN(MAMBA)),                                   \
+        { .name = "ssm_a",                                                                     \
+          .field = OF(ssm_a),                                                                  \
+          .kind = HN_SLOT_TAPS,                                                                \
+          .ne = { HN_DIM_SSM_STATE, HN_DIM_SSM_INNER },                                        \
+          IN(MAMBA) },                                                                         \
+        VECTOR("ssm_d", OF(ssm_d), HN_DIM_SSM_INNER, IN(MAMBA)),                               \
+        LINEAR("ssm_out", ssm_out, SSM_OUT, ROWS, HN_DIM_SSM_INNER, E, IN(MAMBA))
+#define MAMBA_NORMS                                                        \
+    NORM("ssm_dt_norm", ssm_dt_norm, HN_DIM_SSM_RANK, NULL, IN(MAMBA)),    \
+        NORM("ssm_b_norm", ssm_b_norm, HN_DIM_SSM_STATE, NULL, IN(MAMBA)), \
+        NORM("ssm_c_norm", ssm_c_norm, HN_DIM_SSM_STATE, NULL, IN(MAMBA))
 #define SHORTCONV                                                                                          \
     LINEAR("shortconv.in_proj", ssm_in, SSM_IN, WHOLE, E, HN_DIM_E3, IN(CONV), RARE(.part = { E, E, E })), \
         TAPS("shortconv.conv.weight", E, IN(CONV)),                                                        \
@@ -352,6 +418,26 @@ static void deci_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
 static const hn_slot mamba2_layer[] = { ATTN_NORM, MAMBA2(HN_NEEDED), { 0 } };
 const hn_family hn_family_mamba2 = HYBRID("mamba2", HN_MAMBA2, mamba2_hparams, mamba2_alone_plan, hn_plain_outer,
                                           mamba2_layer, .neox = true, .reads = HN_READS_LAYERS, .ffn = HN_FFN_NONE);
+
+/* ---- Mamba --------------------------------------------------------------------------------------------------- */
+
+static const hn_slot mamba_layer[] = { ATTN_NORM, MAMBA, { 0 } };
+const hn_family hn_family_mamba = HYBRID("mamba", HN_MAMBA, mamba_hparams, mamba_alone_plan, hn_plain_outer,
+                                         mamba_layer, .neox = true, .reads = HN_READS_LAYERS, .ffn = HN_FFN_NONE);
+
+static const hn_slot jamba_layer[] = {
+    ATTN_NORM, QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, Q, HN_DIM_QKV),
+    MAMBA,     MAMBA_NORMS,
+    FFN_NORM,  DENSE_GLU,
+    ROUTER,    EXPERTS,
+    { 0 },
+};
+const hn_family hn_family_jamba = HYBRID(
+    "jamba", HN_JAMBA, jamba_hparams, jamba_plan, hn_plain_outer, jamba_layer, .neox = true, .reads = HN_READS_LAYERS,
+    .nope_period = -1, .ffn = HN_FFN_MOE,
+    MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_NEVER, .maybe = true, .by_router = true, .reads_lead = true));
+
+/* ---- both side by side ------------------------------------------------------------------------------------------- */
 
 /* the norm's name has no suffix */
 static const hn_slot falcon_layer[] = {

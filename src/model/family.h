@@ -37,6 +37,7 @@ typedef struct hn_moe_numbers {
     bool best_alone;        /* what a group scores is what its best expert does */
     bool average;           /* where there is a shared expert, half of what it and the others give together */
     int32_t n_lead, period; /* layers before the first that has experts; then each last one of so many */
+    const bool *routed;     /* [n_layer] or NULL: of those, the ones that have */
     hn_gating gating;
     bool norm;
     float scale; /* of weights; 0: none */
@@ -99,7 +100,9 @@ typedef struct hn_hparams {
     /* recurrent layers: taps of the convolution; channels of all heads; states of a channel, or keys and values of a
      * head; heads; groups, or heads of keys */
     int32_t taps, ssm_inner, ssm_state, ssm_head, ssm_group;
-    float ln_eps; /* RWKV: n_head heads of head_dim channels, ranks of low-rank pairs */
+    int32_t ssm_rank; /* Mamba: of steps, */
+    bool ssm_normed;  /* which are normed, as is what goes in and out of the state, without weights */
+    float ln_eps;     /* RWKV: n_head heads of head_dim channels, ranks of low-rank pairs */
     int32_t rank_decay, rank_iclr, rank_value, rank_gate, rank_mix, rescale_every;
 } hn_hparams;
 
@@ -117,6 +120,7 @@ typedef enum hn_mixer {
     HN_MIXER_ATTN_MAMBA2, /* both, of the same norm */
     HN_MIXER_KDA,         /* Kimi's delta rule: a decay for each key */
     HN_MIXER_LINEAR,      /* one matrix in place of attention */
+    HN_MIXER_MAMBA,
     HN_MIXER_KINDS
 } hn_mixer;
 typedef enum hn_ffn {
@@ -223,6 +227,9 @@ typedef enum HN_SMALL hn_dim {
     HN_DIM_SSM_CONV, /* channels that are convolved: those and what goes in and out of the state */
     HN_DIM_SSM_IN,   /* gates, these, a step for each head */
     HN_DIM_SSM_STATE,
+    HN_DIM_SSM_RANK, /* Mamba: of steps, and with what goes in and out of the state */
+    HN_DIM_SSM_X,
+    HN_DIM_SSM_INNER2,
     HN_DIM_SSM_HEADS,
     HN_DIM_SSM_HEADS2,
     HN_DIM_SSM_GROUPS,
@@ -392,6 +399,8 @@ __extension__ typedef unsigned __int128 hn_family_set __attribute__((aligned(8))
 #define HN_GEMMA4 HN_FAMILY_BIT(36)
 #define HN_GEMMA3N HN_FAMILY_BIT(37)
 #define HN_MAMBA2 HN_FAMILY_BIT(40)
+#define HN_MAMBA HN_FAMILY_BIT(75)
+#define HN_JAMBA HN_FAMILY_BIT(76)
 #define HN_LFM2 HN_FAMILY_BIT(41)
 #define HN_LFM2MOE HN_FAMILY_BIT(42)
 #define HN_FALCON_H1 HN_FAMILY_BIT(43)
@@ -485,6 +494,7 @@ typedef struct hn_moe_switches {
     enum { HN_MOE_NORM_KEY = 0, HN_MOE_NORM_ALWAYS, HN_MOE_NORM_NEVER } norm; /* KEY: expert_weights_norm */
     bool reads_lead, needs_period; /* leading_dense_block_count, interleave_moe_layer_step */
     bool maybe;                    /* files may have none: then all layers are dense */
+    bool by_router;                /* a layer has them where it has a router; where none has one, there are none */
     bool plain_shared;             /* the width of the shared expert is in its tensors alone */
     bool average;                  /* hn_moe_numbers.average */
     bool gating_by_bias;           /* where the key is absent: sigmoid with a bias of the choice, softmax without */
@@ -554,7 +564,7 @@ extern const hn_family hn_family_arcee, hn_family_cohere2, hn_family_command_r, 
 /* families_hybrid.c */
 extern const hn_family hn_family_falcon_h1, hn_family_lfm2, hn_family_mamba2, hn_family_nemotron_h, hn_family_qwen35,
     hn_family_lfm2moe, hn_family_nemotron_h_moe, hn_family_granitehybrid, hn_family_qwen35moe, hn_family_qwen3next,
-    hn_family_kimi_linear, hn_family_deci;
+    hn_family_kimi_linear, hn_family_deci, hn_family_mamba, hn_family_jamba;
 extern const hn_family hn_family_gemma4, hn_family_gemma3n; /* families_gemma.c */
 /* families_encoder.c */
 extern const hn_family hn_family_bert, hn_family_nomic_bert, hn_family_gemma_embedding, hn_family_nomic_bert_moe,
@@ -601,7 +611,10 @@ typedef struct hn_layer {
     const float *altup_router_norm, *altup_correct_scale, *laurel_post_norm;
     /* recurrent layers; conv_w [taps][channels] */
     const float *conv_w, *conv_b, *ssm_a, *ssm_d, *ssm_norm;
-    hn_weight ssm_in[3], ssm_out; /* z, xBC, dt; of LFM2: b, c, x */
+    hn_weight ssm_in[3], ssm_out; /* z, xBC, dt; of LFM2: b, c, x; of Mamba: x, z */
+    hn_weight ssm_x[3],
+        ssm_dt; /* Mamba: steps of low rank, B, C; steps; norms of those three, [ssm_rank], [ssm_state] */
+    const float *ssm_dt_norm, *ssm_b_norm, *ssm_c_norm;
     hn_weight gdn_qkv, gdn_gate, gdn_beta, gdn_alpha;
     hn_weight kda_f[2], kda_g[2]; /* low-rank pairs: decays of keys, gates */
     const float *kda_conv[3];     /* of q, k, v: [taps][channels] */

@@ -19,6 +19,7 @@ static const struct {
     [HN_MIXER_LINEAR] = { hn_block_linear, no_scratch },
     [HN_MIXER_CONV] = { hn_block_conv, hn_block_conv_scratch },
     [HN_MIXER_MAMBA2] = { hn_block_mamba2, hn_block_mamba2_scratch },
+    [HN_MIXER_MAMBA] = { hn_block_mamba, hn_block_mamba_scratch },
     [HN_MIXER_GDN] = { hn_block_gdn, hn_block_gdn_scratch },
     [HN_MIXER_KDA] = { hn_block_kda, hn_block_kda_scratch },
     [HN_MIXER_ATTN_MAMBA2] = { hn_block_attn_mamba2, hn_block_attn_mamba2_scratch },

@@ -95,7 +95,7 @@ typedef void hn_half_fn(const hone_model *m, hn_forward *f, int32_t il);
 hn_half_fn hn_mixer_forward, hn_ffn_forward; /* whichever the plan names */
 hn_half_fn hn_block_attn, hn_block_linear, hn_block_mla, hn_block_glu, hn_block_mlp, hn_block_moe, hn_block_rwkv6,
     hn_block_rwkv7, hn_block_channel_mix, hn_block_conv, hn_block_mamba2, hn_block_attn_mamba2, hn_block_gdn,
-    hn_block_kda, hn_block_glu_moe;
+    hn_block_kda, hn_block_mamba, hn_block_glu_moe;
 hn_half_fn hn_moe_choose_early; /* of experts, by what the layer begins with, of rows to be given: before its mixer */
 /* Norms of n_tok rows of x, into act: the model's kind, b NULL: without; w NULL: x as it is. */
 void hn_forward_norm(const hone_model *m, const hn_forward *f, const float *w, const float *b, int64_t n_tok);
@@ -129,7 +129,8 @@ void hn_attn_core(const hone_model *m, const hn_forward *f, int32_t il);
 typedef void hn_width_fn(const hn_hparams *hp, const hn_layer_plan *p, hn_scratch_width *w);
 hn_width_fn hn_block_attn_scratch, hn_block_mla_scratch, hn_block_ff_scratch, hn_block_moe_scratch,
     hn_block_rwkv_scratch, hn_block_channel_mix_scratch, hn_block_conv_scratch, hn_block_mamba2_scratch,
-    hn_block_attn_mamba2_scratch, hn_block_gdn_scratch, hn_block_kda_scratch, hn_block_glu_moe_scratch;
+    hn_block_attn_mamba2_scratch, hn_block_mamba_scratch, hn_block_gdn_scratch, hn_block_kda_scratch,
+    hn_block_glu_moe_scratch;
 static inline void hn_at_least(int64_t *width, int64_t n) { *width = *width > n ? *width : n; }
 
 /* Bytes of scratch for n_tok rows. */

@@ -580,6 +580,7 @@ hone_status hn_attn_hparams(hone_model *m, hone_error *err)
     int32_t n_expert = 1;
     if (is->moe && is->moe->maybe && (st = hn_get_int(m, "expert_count", 0, 1024, 0, &n_expert, err)) != HONE_OK)
         return st;
+    if (is->moe && is->moe->by_router && !hn_moe_is_routed(m)) n_expert = 0;
     if (is->moe && n_expert && (st = hn_moe_hparams(m, err)) != HONE_OK) return st;
     if ((st = window_hparams(m, err)) != HONE_OK) return st;
     if ((st = turns_hparams(m, err)) != HONE_OK) return st;

@@ -40,6 +40,7 @@ hone_status hn_attn_hparams(hone_model *m, hone_error *err); /* of transformers,
 /* How much slower all pairs turn (1: as they are), and whether YaRN says which. */
 hone_status hn_rope_scaling(const hone_model *m, float *factor, bool *yarn, hone_error *err);
 hone_status hn_moe_hparams(hone_model *m, hone_error *err); /* hparams_moe.c: of experts, by their switches */
+bool hn_moe_is_routed(const hone_model *m);                 /* has any layer a router? */
 hone_status hn_moe_check_layer(const hone_model *m, int32_t il, hone_error *err); /* when the plan is known */
 /* hparams_pool.c: what becomes of rows that are no logits; of every family. */
 hone_status hn_pool_hparams(hone_model *m, hone_error *err);

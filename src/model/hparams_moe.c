@@ -158,13 +158,43 @@ static hone_status choice(hone_model *m, hone_error *err)
     return st;
 }
 
+/* A router, or what lacks one, which is then told. */
+static bool has_router(const hone_model *m, int32_t il)
+{
+    static const char *const any[] = { "ffn_gate_inp", "ffn_down_exps", "ffn_down.0" };
+    char name[64];
+    bool found = false;
+    for (size_t i = 0; i < sizeof any / sizeof *any && !found; i++) {
+        snprintf(name, sizeof name, "blk.%d.%s.weight", (int)il, any[i]);
+        found = hn_gguf_find_tensor(m->file, name);
+    }
+    return found;
+}
+
+bool hn_moe_is_routed(const hone_model *m)
+{
+    bool found = hn_gguf_n_tensors(m->file) == 0; /* numbers alone: they say it */
+    for (int32_t il = 0; il < m->hp.n_layer && !found; il++) found = has_router(m, il);
+    return found;
+}
+
+static hone_status by_router(hone_model *m, hone_error *err)
+{
+    bool *routed = hn_arena_alloc(m->arena, (size_t)m->hp.n_layer * sizeof *routed);
+    if (!routed) return HN_FAIL(err, HONE_E_NOMEM, "%s: table of layers", m->path);
+    for (int32_t il = 0; il < m->hp.n_layer; il++) routed[il] = hn_gguf_n_tensors(m->file) == 0 || has_router(m, il);
+    m->hp.moe.routed = routed;
+    return HONE_OK;
+}
+
 /* Which layers have experts. */
 static hone_status layers(hone_model *m, hone_error *err)
 {
     hn_moe_numbers *n = &m->hp.moe;
     const hn_moe_switches *is = m->hp.is->moe;
     char key[128];
-    hone_status st = hn_get_int(m, "leading_dense_block_count", 0, HN_MAX_LAYER, 0, &n->n_lead, err);
+    hone_status st = is->by_router ? by_router(m, err) : HONE_OK;
+    if (st == HONE_OK) st = hn_get_int(m, "leading_dense_block_count", 0, HN_MAX_LAYER, 0, &n->n_lead, err);
     if (st != HONE_OK) return st;
     st = hn_get_int(m, "interleave_moe_layer_step", 0, HN_MAX_LAYER, is->needs_period ? -1 : 1, &n->period, err);
     const bool none_said = n->n_lead == 0 && n->period <= 1;

@@ -23,7 +23,8 @@
 #define MAMBA2 (HN_MAMBA2 | HN_FALCON_H1 | HN_NEMOTRON_H | HN_NEMOTRON_H_MOE | HN_GRANITEHYBRID)
 #define SHORTCONV (HN_LFM2 | HN_LFM2MOE)
 #define GDN (HN_QWEN35 | HN_QWEN35MOE | HN_QWEN3NEXT)
-#define SSM (MAMBA2 | GDN)
+#define MAMBA (HN_MAMBA | HN_JAMBA)
+#define SSM (MAMBA | MAMBA2 | GDN)
 #define HYBRID (SSM | SHORTCONV)
 #define ROUTED_LATENT (HN_DEEPSEEK2 | HN_MISTRAL4 | HN_KIMI_LINEAR)
 #define LATENT (ROUTED_LATENT | HN_MINICPM3)
@@ -37,7 +38,8 @@
     (HN_QWEN3MOE | HN_QWEN2MOE | HN_OLMOE | HN_GRANITEMOE | HN_DOTS1 | HN_ERNIE45MOE | HN_GLM4MOE | HN_MINIMAX_M2 | \
      HN_GPT_OSS | HN_LLAMA | HN_MISTRAL3 | HN_LLAMA4 | HN_LFM2MOE | HN_NEMOTRON_H_MOE | HN_GRANITEHYBRID |          \
      HN_QWEN35MOE | HN_QWEN3NEXT | HN_HUNYUAN_MOE | HN_DEEPSEEK | HN_BAILINGMOE2 | HN_MELLUM | HN_EXAONE_MOE |      \
-     HN_AFMOE | HN_SMALLTHINKER | HN_PHIMOE | HN_COHERE2MOE | ROUTED_LATENT | HN_GEMMA4 | HN_NOMIC_BERT_MOE)
+     HN_AFMOE | HN_SMALLTHINKER | HN_PHIMOE | HN_COHERE2MOE | ROUTED_LATENT | HN_GEMMA4 | HN_NOMIC_BERT_MOE |       \
+     HN_JAMBA)
 #define NEXTN                                                                                              \
     (HN_NEMOTRON_H_MOE | HN_BAILINGMOE2 | HN_DEEPSEEK2 | HN_MISTRAL4 | HN_GLM4 | HN_GLM4MOE | HN_EXAONE4 | \
      HN_EXAONE_MOE | HN_COHERE2MOE | GDN) /* files may have blocks that draft */
@@ -199,7 +201,8 @@ static const known_key known[] = {
     READS("ssm.inner_size", SSM),
     READS("ssm.state_size", SSM),
     READS("ssm.time_step_rank", SSM),
-    READS("ssm.group_count", SSM),
+    READS("ssm.group_count", SSM & ~MAMBA),
+    READS("ssm.dt_b_c_rms", HN_MAMBA),
     READS("shortconv.l_cache", SHORTCONV),
     READS("attention.recurrent_layers", GDN),
     READS("full_attention_interval", GDN),
@@ -351,8 +354,9 @@ static const known_key known[] = {
     AT(0, "ssm.inner_size", ALL & ~(SSM | DENSE_GRANITE)),
     AT(0, "ssm.state_size", ALL & ~(SSM | DENSE_GRANITE)),
     AT(0, "ssm.time_step_rank", ALL & ~(SSM | DENSE_GRANITE)),
-    AT(0, "ssm.group_count", ALL & ~(SSM | DENSE_GRANITE)),
-    AT(0, "ssm.dt_b_c_rms", ALL),
+    AT(0, "ssm.group_count", (ALL & ~(SSM | DENSE_GRANITE)) | MAMBA),
+    AT(0, "ssm.dt_b_c_rms", ALL & ~(HN_MAMBA | HN_JAMBA)),
+    IDLE("ssm.dt_b_c_rms", HN_JAMBA), /* its norms have weights, which say it */
     /* pairs (2i, 2i+1), as in Meta's own files and in converted ones; pairs (i, i + n/2) have one layout alone. Orion's
      * converter writes Meta's name, and leaves the rows as they are */
     WORD("reference|Meta AI original pth", "tensor_data_layout", PAIRS | HN_ORION),

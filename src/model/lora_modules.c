@@ -149,6 +149,14 @@ static const module mixers[] = { { "mixer.q_proj", "attn_q" },
                                  { "mixer.shared_experts.down_proj", "ffn_down_shexp" },
                                  { NULL, NULL } };
 
+#define OLD_MIXER(where)                                                                          \
+    { where ".in_proj", "ssm_in" }, { where ".x_proj", "ssm_x" }, { where ".dt_proj", "ssm_dt" }, \
+    {                                                                                             \
+        where ".out_proj", "ssm_out"                                                              \
+    }
+static const module mamba[] = { OLD_MIXER("mixer"), { NULL, NULL } };
+static const module jamba[] = { SELF_ATTN, GATED("feed_forward"), OLD_MIXER("mamba"), { NULL, NULL } };
+
 /* Of models that are another family by their formula (dialect.c), as the code beside them or transformers has them. */
 static const module baichuan[] = {
     { "self_attn.W_pack", "attn_q+attn_k+attn_v" }, { "self_attn.o_proj", "attn_output" }, GATED("mlp"), { NULL, NULL }
@@ -226,6 +234,8 @@ static const struct names {
     { .of = HN_DEEPSEEK2 | HN_MISTRAL4 | HN_MINICPM3, .list = latent },
     { .of = HN_LFM2 | HN_LFM2MOE, .list = lfm2 },
     { .of = HN_MAMBA2, .list = mixers, .layers = "backbone.layers." },
+    { .of = HN_MAMBA, .list = mamba, .layers = "backbone.layers." },
+    { .of = HN_JAMBA, .list = jamba },
     { .of = HN_NEMOTRON_H | HN_NEMOTRON_H_MOE, .list = mixers },
 };
 

@@ -25,6 +25,10 @@ static void keep_state(hn_memory_layer *l, const hn_hparams *hp, const hn_layer_
         l->state_floats = (int64_t)hp->ssm_inner * hp->ssm_state;
         l->conv_floats = tail * hn_dim_value(hp, p, HN_DIM_SSM_CONV);
         break;
+    case HN_MIXER_MAMBA:
+        l->state_floats = (int64_t)hp->ssm_inner * hp->ssm_state;
+        l->conv_floats = tail * hp->ssm_inner;
+        break;
     case HN_MIXER_GDN:
         l->state_floats = (int64_t)hp->ssm_inner * hp->ssm_state;
         l->conv_floats = tail * hn_dim_value(hp, p, HN_DIM_GDN_CONV);

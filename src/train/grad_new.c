@@ -393,11 +393,17 @@ static bool scratch(hn_grad *g)
 static const char *lacks(const hone_model *m, int32_t il)
 {
     static const char *const mixer[HN_MIXER_KINDS] = {
-        [HN_MIXER_MLA] = "latent attention",     [HN_MIXER_RWKV6] = "RWKV's time mix",
-        [HN_MIXER_RWKV7] = "RWKV's time mix",    [HN_MIXER_NONE] = "layers of one half",
-        [HN_MIXER_CONV] = "gated convolutions",  [HN_MIXER_MAMBA2] = "Mamba-2",
-        [HN_MIXER_GDN] = "the gated delta rule", [HN_MIXER_ATTN_MAMBA2] = "Mamba-2",
-        [HN_MIXER_KDA] = "Kimi's delta rule",    [HN_MIXER_LINEAR] = "layers without attention",
+        [HN_MIXER_MLA] = "latent attention",
+        [HN_MIXER_RWKV6] = "RWKV's time mix",
+        [HN_MIXER_RWKV7] = "RWKV's time mix",
+        [HN_MIXER_NONE] = "layers of one half",
+        [HN_MIXER_CONV] = "gated convolutions",
+        [HN_MIXER_MAMBA2] = "Mamba-2",
+        [HN_MIXER_MAMBA] = "Mamba",
+        [HN_MIXER_GDN] = "the gated delta rule",
+        [HN_MIXER_ATTN_MAMBA2] = "Mamba-2",
+        [HN_MIXER_KDA] = "Kimi's delta rule",
+        [HN_MIXER_LINEAR] = "layers without attention",
     };
     const hn_layer_plan *p = &m->plan[il], *first = m->plan;
     if (m->hp.fade) return "scores that fade with the distance";

@@ -200,6 +200,19 @@ static void recurrences(void)
         .s = s, .y = out, .x = xf, .b = u, .c = v, .dt = 0.1f, .decay = 0.9f, .d = 1, .p = 64, .n = 128
     };
     COUNT_SLOT(ssm, "64x128", 64 * 128, k->ssm(&ssm));
+    hn_scan_run scan = { .s = s,
+                         .y = out,
+                         .x = xf,
+                         .dt = xf + 128,
+                         .a = s + 128 * 16,
+                         .b = u,
+                         .c = v,
+                         .d = u + 128,
+                         .lds = 128,
+                         .lda = 128,
+                         .p = 128,
+                         .n = 16 };
+    COUNT_SLOT(scan, "128x16", 128 * 16, k->scan(&scan));
     hn_delta_head delta = { .s = s,
                             .out = out,
                             .q = xf,

@@ -718,6 +718,66 @@ def mamba2(d):
         mamba_layer(d, il, n_embd, z)
 
 
+def old_mamba_keys(d, inner):
+    """(taps, channels, state size, rank of steps)."""
+    d.key("ssm.inner_size", inner)
+    return conv_taps(d), inner, d.key("ssm.state_size", d.between(1, 20)), d.key("ssm.time_step_rank", d.between(1, 12))
+
+
+def old_mamba_layer(d, il, n_embd, z, norms):
+    b, (k, inner, n, rank) = "blk.%d." % il, z
+    d.mat(b + "ssm_in", n_embd, 2 * inner)
+    d.tensors[b + "ssm_conv1d.weight"] = d.values((inner, k), 0.8)
+    d.bias(b + "ssm_conv1d", inner)
+    d.mat(b + "ssm_x", inner, rank + 2 * n)
+    d.mat(b + "ssm_dt", rank, inner)
+    d.bias(b + "ssm_dt", inner)
+    d.tensors[b + "ssm_a"] = d.values((inner, n), 0.45, -0.55)
+    d.tensors[b + "ssm_d"] = d.values(inner, 0.5, 1)
+    d.mat(b + "ssm_out", inner, n_embd)
+    if norms:
+        d.norm(b + "ssm_dt_norm", rank)
+        d.norm(b + "ssm_b_norm", n)
+        d.norm(b + "ssm_c_norm", n)
+
+
+def old_mamba(d):
+    n_embd, n_layer = body(d)
+    d.key("attention.head_count", 0)
+    d.key("feed_forward_length", 0)
+    if d.chance(0.6):
+        d.key("ssm.dt_b_c_rms", bool(d.chance(0.7)))
+    z = old_mamba_keys(d, 2 * n_embd)
+    for il in range(n_layer):
+        d.norm("blk.%d.attn_norm" % il, n_embd)
+        old_mamba_layer(d, il, n_embd, z, False)
+
+
+def jamba(d):
+    n_embd, n_layer = body(d)
+    n_head, n_kv, width = heads(d)
+    n_embd = refit(d, n_head * width)
+    d.key("attention.head_count", n_head)
+    recurrent = [d.chance(0.6) for _ in range(n_layer)]
+    routed = [d.chance(0.5) for _ in range(n_layer)]
+    d.key("attention.head_count_kv", [0 if r else n_kv for r in recurrent])
+    z = old_mamba_keys(d, 2 * n_embd)
+    bias = biases(d)
+    n, f = expert_keys(d, width=False) if any(routed) else (0, d.width(5, 100))
+    d.key("feed_forward_length", f)
+    for il in range(n_layer):
+        d.norm("blk.%d.attn_norm" % il, n_embd)
+        d.norm("blk.%d.ffn_norm" % il, n_embd)
+        if recurrent[il]:
+            old_mamba_layer(d, il, n_embd, z, True)
+        else:
+            attention(d, il, n_embd, n_head, n_kv, width, bias)
+        if routed[il]:
+            experts(d, il, n_embd, n, f, False)
+        else:
+            glu(d, il, n_embd, f)
+
+
 def falconh1(d):
     n_embd, n_layer = body(d)
     n_head, n_kv, width = heads(d)
@@ -1212,7 +1272,7 @@ USUAL = {"bloom": ("qkv",), "mpt": ("qkv",), "phi3": ("qkv", "gate_up"), "glm4":
 
 FAMILIES = {"deci": deci, **{a: dense for a in DENSE}, **{a: moe for a in MOE}, "deepseek2": deepseek2, "mistral4": deepseek2,
             "minicpm3": minicpm3,
-            "qwen3next": gdn, "qwen35": gdn, "qwen35moe": gdn, "mamba2": mamba2, "falcon-h1": falconh1,
+            "qwen3next": gdn, "qwen35": gdn, "qwen35moe": gdn, "mamba2": mamba2, "mamba": old_mamba, "jamba": jamba, "falcon-h1": falconh1,
             "granitehybrid": granitehybrid, "nemotron_h": nemotron, "nemotron_h_moe": nemotron, "lfm2": lfm2,
             "lfm2moe": lfm2, "kimi-linear": kimi, "gemma4": gemma4, "gemma3n": gemma3n, "bert": encoder,
             "nomic-bert": encoder, "nomic-bert-moe": encoder, "jina-bert-v2": encoder, "jina-bert-v3": encoder, "modern-bert": modern_bert,

@@ -65,7 +65,7 @@ IMPOSSIBLE = {
     "nextn_predict_layers": (100000, BIG),
     "attention.temperature_scale": (NAN,), "rope.scaling.original_context_length": (0,),
 }
-NO_HEADS = {"mamba2": {"attention.head_count", "feed_forward_length"}}
+NO_HEADS = {a: {"attention.head_count", "feed_forward_length"} for a in ("mamba", "mamba2")}
 
 
 def close(v, change):
@@ -104,7 +104,7 @@ def wrong_keys(arch, keys, tensors):
 
 def without_rope(arch, keys):
     """Nothing turns here: what rope keys say is no matter."""
-    return arch in ("gpt2", "starcoder", "mamba2", "nemotron_h", "nemotron_h_moe", "kimi-linear", "bert", "bloom", "mpt", "refact", "jina-bert-v2") or \
+    return arch in ("gpt2", "starcoder", "mamba", "jamba", "mamba2", "nemotron_h", "nemotron_h_moe", "kimi-linear", "bert", "bloom", "mpt", "refact", "jina-bert-v2") or \
         arch in ("granite", "granitehybrid") and not keys.get(arch + ".rope.scaling.finetuned", True)
 
 

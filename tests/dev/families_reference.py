@@ -26,7 +26,7 @@ NORM_ROPE = {"llama", "deepseek2", "mistral4", "mistral3", "llama4", "smollm3", 
              "granitehybrid", "glm4", "ernie4_5", "ernie4_5-moe", "command-r", "cohere2", "arcee", "chatglm",
              "deepseek", "deci", "maincoder", "cohere2moe", "llama-embed"}
 ALIBI = {"bloom", "mpt", "refact", "jina-bert-v2"}
-NO_ROPE = {"gpt2", "starcoder", "mamba2", "nemotron_h", "nemotron_h_moe", "kimi-linear", "bert"} | ALIBI
+NO_ROPE = {"gpt2", "starcoder", "mamba", "jamba", "mamba2", "nemotron_h", "nemotron_h_moe", "kimi-linear", "bert"} | ALIBI
 BERTS = {"bert", "nomic-bert", "nomic-bert-moe", "jina-bert-v2", "jina-bert-v3"}  # norms of the stream
 BOTH_WAYS = BERTS | {"modern-bert", "eurobert", "llama-embed", "gemma-embedding"}  # attention sees what is behind, too
 GELU = {"bloom", "gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "starcoder2", "gptneox", "gpt2", "starcoder", "phi2",
@@ -42,7 +42,7 @@ WINDOW_PERIOD = {"gemma2": 2, "gpt-oss": 2, "gemma3": 6, "cohere2": 4, "olmo2": 
 UNSCALED_WINDOWS = {"gemma3", "gemma3n", "gemma4", "olmo2", "gemma-embedding", "mellum", "modern-bert"}
 QWEN_GDN = {"qwen3next", "qwen35", "qwen35moe"}
 # MoE: (score function, normalise); None: the file's key says it.
-ROUTE = {"qwen2moe": (1, False), "deepseek": (1, None), "bailingmoe2": (None, None), "olmoe": (1, False),
+ROUTE = {"qwen2moe": (1, False), "jamba": (1, False), "deepseek": (1, None), "bailingmoe2": (None, None), "olmoe": (1, False),
          "nomic-bert-moe": (1, False), "gpt-oss": (3, False), "llama4": ("llama4", False),
          "nemotron_h_moe": (2, None), "lfm2moe": (None, True), "minimax-m2": (None, True), "deepseek2": (None, None),
          "mistral4": (None, None), "glm4moe": (None, None), "dots1": (None, None),
@@ -515,6 +515,25 @@ class Model:
             y = rms(y.reshape(n_tok, n_group, -1), w, self.eps).reshape(n_tok, inner)
         return self.mul(il, "ssm_out", y)
 
+    def mamba(self, il, h):
+        n_tok, n, rank = h.shape[0], self.key("ssm.state_size"), self.key("ssm.time_step_rank")
+        inner = self.key("ssm.inner_size")
+        x, z = np.split(self.mul(il, "ssm_in", h), 2, -1)
+        x = silu(self.conv(x, self.w(il, "ssm_conv1d"), self.b(il, "ssm_conv1d")))
+        parts = np.split(self.mul(il, "ssm_x", x), [rank, rank + n], -1)
+        for i, name in enumerate(("ssm_dt_norm", "ssm_b_norm", "ssm_c_norm")):
+            if self.has(il, name) or self.key("ssm.dt_b_c_rms", False):
+                parts[i] = rms(parts[i], self.w(il, name) if self.has(il, name) else 1.0, self.eps)
+        dt, b, c = parts
+        delta = softplus(self.mul(il, "ssm_dt", dt))
+        a, d = self.w(il, "ssm_a").reshape(inner, n), self.w(il, "ssm_d").reshape(-1)
+        s, y = np.zeros((inner, n)), np.empty(x.shape)
+        for t in range(n_tok):
+            s = s * np.exp(delta[t][:, None] * a) + (delta[t] * x[t])[:, None] * b[t]
+            y[t] = s @ c[t] + d * x[t]
+        self.states[il] = float(np.sum(s))
+        return self.mul(il, "ssm_out", y * silu(z))
+
     def shortconv(self, il, h):
         b, c, x = np.split(self.mul(il, "shortconv.in_proj", h), 3, -1)
         y = c * self.conv(b * x, self.w(il, "shortconv.conv"))
@@ -532,7 +551,7 @@ class Model:
             return self.mla(il, h, pos)
         out = None
         if self.has(il, "ssm_in"):
-            out = self.mamba2(il, h)
+            out = self.mamba(il, h) if self.has(il, "ssm_x") else self.mamba2(il, h)
         if self.has(il, "attn_q") or self.has(il, "attn_qkv"):
             o = self.attention(il, h, pos)
             out = o if out is None else out + o
@@ -698,7 +717,7 @@ class Model:
         if self.has(il, "layer_output_norm"):  # norms of the stream itself
             x = self.norm(x + self.mixer(il, x, pos), "attn_output_norm", il)
             return self.norm(x + self.ffn(il, x), "layer_output_norm", il)
-        if self.arch in ("nemotron_h", "nemotron_h_moe", "mamba2"):
+        if self.arch in ("nemotron_h", "nemotron_h_moe", "mamba", "mamba2"):
             o = self.mixer(il, h, pos)
             return x + (self.ffn(il, h) if o is None else o)
         o = self.mixer(il, h, pos)

@@ -77,6 +77,11 @@ SSM = {"A_log": "ssm_a", "D": "ssm_d", "dt_bias": "ssm_dt.bias", "conv1d.weight"
        "conv1d.bias": "ssm_conv1d.bias", "in_proj": "ssm_in", "norm": "ssm_norm", "out_proj": "ssm_out"}
 
 
+MAMBA = dict({k: v for k, v in SSM.items() if k not in ("dt_bias", "norm")}, **{
+    "x_proj": "ssm_x", "dt_proj": "ssm_dt", "dt_layernorm": "ssm_dt_norm", "b_layernorm": "ssm_b_norm",
+    "c_layernorm": "ssm_c_norm"})
+
+
 def named(row, name):
     """GGUF's name of a tensor of transformers."""
     m = re.match(r"(?:\w+\.)?(?:layers|h|blocks)\.(\d+)\.(.*)", name)
@@ -159,10 +164,13 @@ def gpt2_turned(c, name, to, w):
     return {to: w.T} if w.ndim == 2 and ".h." in name else None
 
 
+OF_CHANNELS = ("mamba", "falcon_mamba", "jamba")  # decays of each channel and state
+
+
 def ssm(c, name, to, w):
     if name.endswith("A_log"):
         w = -np.exp(w.astype(np.float64)).astype(np.float32)  # rounded once
-    if name.endswith(("A_log", ".D")) and "linear_attn" not in name:
+    if name.endswith(("A_log", ".D")) and "linear_attn" not in name and c.model_type not in OF_CHANNELS:
         w = w.reshape(-1, 1)
     if "conv1d.weight" in name or ".conv.conv" in name:
         w = w[:, 0]
@@ -338,6 +346,32 @@ def gdn(c):
 def mamba(c, inner, heads, state, groups, kernel):
     return {"ssm.conv_kernel": kernel, "ssm.inner_size": inner, "ssm.state_size": state, "ssm.time_step_rank": heads,
             "ssm.group_count": groups}
+
+
+OLD_MAMBA = dict(hidden_size=72, intermediate_size=144, state_size=18, expand=2, conv_kernel=4, time_step_rank=7,
+                 layer_norm_epsilon=1e-5)
+MAMBA_NAMES = dict({"mixer." + k: v for k, v in MAMBA.items()}, norm="attn_norm")
+
+
+def old_mamba(c):
+    return {"ssm.conv_kernel": c.conv_kernel, "ssm.inner_size": c.intermediate_size, "ssm.state_size": c.state_size,
+            "ssm.time_step_rank": c.time_step_rank, "attention.head_count": 0, "attention.head_count_kv": None,
+            "feed_forward_length": 0, "attention.key_length": None, "attention.value_length": None,
+            "rope.freq_base": None, "attention.layer_norm_rms_epsilon": c.layer_norm_epsilon}
+
+
+JAMBA = dict(mamba_d_state=18, mamba_d_conv=4, mamba_expand=2, mamba_dt_rank=7, attn_layer_period=3,
+             attn_layer_offset=1, expert_layer_period=2, expert_layer_offset=1, num_hidden_layers=4)
+JAMBA_NAMES = dict({"mamba." + k: v for k, v in MAMBA.items()}, pre_ff_layernorm="ffn_norm", **{
+    k.replace("mlp.", "feed_forward."): v for k, v in dict(LAYER, **{
+        "mlp.experts.gate_up_proj": "ffn_gate_up_exps.weight"}).items() if k.startswith("mlp.")})
+
+
+def jamba(c):
+    return {"ssm.conv_kernel": c.mamba_d_conv, "ssm.inner_size": c.mamba_expand * c.hidden_size,
+            "ssm.state_size": c.mamba_d_state, "ssm.time_step_rank": c.mamba_dt_rank, "expert_count": c.num_experts,
+            "expert_used_count": c.num_experts_per_tok, "rope.freq_base": None,
+            "attention.head_count_kv": [c.num_key_value_heads if t == "attention" else 0 for t in c.layers_block_type]}
 
 
 def of_kinds(c, attends):
@@ -668,6 +702,15 @@ FAMILIES = {
                    keys=lambda c: dict(mamba(c, 144, 8, 10, 2, 4), **{
                        "attention.head_count": 0, "attention.head_count_kv": None, "feed_forward_length": 0,
                        "attention.key_length": None, "attention.value_length": None, "rope.freq_base": None})),
+    "mamba": dict(cls="Mamba", arch="mamba", names=MAMBA_NAMES, cfg=OLD_MAMBA, keys=old_mamba),
+    # transformers norms by mixer_rms_eps, files have one epsilon
+    "falcon-mamba": dict(cls="FalconMamba", arch="mamba", names=MAMBA_NAMES,
+                         cfg=dict(OLD_MAMBA, layer_norm_epsilon=1e-6, mixer_rms_eps=1e-6),
+                         keys=lambda c: dict(old_mamba(c), **{"ssm.dt_b_c_rms": True})),
+    "jamba": dict(cls="Jamba", arch="jamba", names=JAMBA_NAMES, change=(split_experts,), keys=jamba,
+                  cfg=dict(JAMBA, num_experts=6, num_experts_per_tok=2)),
+    "jamba-dense": dict(cls="Jamba", arch="jamba", names=JAMBA_NAMES, keys=jamba,
+                        cfg=dict(JAMBA, num_experts=1, num_experts_per_tok=1)),
     "falcon-h1": dict(cls="FalconH1", arch="falcon-h1", names=FALCON_NAMES, change=(falcon_scaled,),
                       near=3e-7,  # a converter may multiply the multipliers first
                       cfg=dict(HEAD, mamba_d_ssm=72, mamba_n_heads=4, mamba_d_head=18, mamba_d_state=10,

@@ -150,6 +150,8 @@ STABLELM = rows.FAMILIES["stablelm"]
 # Classes that transformers lacks, by another of the same formula: EXAONE 3 is Llama whose rows are not turned, Orion is
 # StableLM that turns whole heads, Ling 2.0 GLM-4.5 under other names, DeepSeek's first mixture Qwen 1.5's, whose shared
 # expert's gate of 0 is a half; halves that layers of Nemotron-NAS lack give nothing where all of Llama's weights are 0.
+OLD_MAMBA = dict(intermediate_size=64, state_size=6, time_step_rank=5)
+OLD_JAMBA = dict(mamba_d_state=6, mamba_dt_rank=5, num_hidden_layers=4)
 MADE = {
     "phi2": (rows.FAMILIES["phi-2"], {}), "stablelm": (STABLELM, {}), "chatglm": (rows.FAMILIES["glm-4-9b"], {}),
     "stablelm12b": (dict(rows.FAMILIES["stablelm-2-12b"], names=rows.STABLELM_NAMES), {}),
@@ -164,6 +166,9 @@ MADE = {
                              "rope.dimension_count": 10})),
                     dict(first_k_dense_replace=1, n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=1,
                          n_group=4, topk_group=2, use_qk_norm=True, attention_bias=False)),
+    "mamba": (rows.FAMILIES["mamba"], OLD_MAMBA), "falconmamba": (rows.FAMILIES["falcon-mamba"], OLD_MAMBA),
+    "jamba": (rows.FAMILIES["jamba"], dict(OLD_JAMBA, num_experts=8, num_experts_per_tok=2)),
+    "jambadense": (rows.FAMILIES["jamba-dense"], OLD_JAMBA),
     "nemotronsuper": (rows.FAMILIES["nemotron-3-super"], dict(num_hidden_layers=4, chunk_size=16, mamba_num_heads=4,
                                                              mamba_head_dim=8, ssm_state_size=6)),
     "phimoe": (dict(rows.FAMILIES["phimoe"], rope_n=8), dict(num_local_experts=8, **rows.rope(
@@ -207,6 +212,10 @@ def made_of(c, row, config, name, shape):
         if number == "0":
             tensor(stem + ".weight", (shape[0], n))
         return c.value(stem)[int(number)]
+    if to.endswith("ssm_a") and len(shape) == 2:
+        return torch.log(-tensor(to, shape[::-1]))
+    if to.endswith(("ssm_a", "ssm_d")) and row["cls"] in ("Mamba", "FalconMamba", "Jamba"):
+        return tensor(to, shape)
     if to.endswith(("ssm_a", "ssm_d")):
         w = tensor(to, (1, *shape)).reshape(shape)
         return torch.log(-w) if to.endswith("ssm_a") else w
@@ -342,6 +351,8 @@ def main():
         if ref.experts:
             out["experts_last_token"] = {str(il): [int(e) for e in p[-1]] for il, p in ref.experts.items()}
             out["smallest_router_gap"] = float("%.2g" % ref.gap)
+        if name in ("mamba", "falconmamba", "jamba", "jambadense"):
+            out["state_sums"] = {str(il): round(s, 5) for il, s in ref.states.items()}
         with open(os.path.join(folder, name + ".json"), "w") as f:
             json.dump(out, f)
             f.write("\n")

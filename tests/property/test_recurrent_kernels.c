@@ -1,5 +1,5 @@
-/* The kernels of hybrids, every level against the scalar oracle by memcmp: convolutions, the gated delta rule, Mamba-2;
- * all tails, nothing aligned, canaries, zeros, denormals, and NaN. And the equations in double. */
+/* The kernels of hybrids, every level against the scalar oracle by memcmp: convolutions, the gated delta rule, Mamba
+ * and Mamba-2; all tails, nothing aligned, canaries, zeros, denormals, and NaN. And the equations in double. */
 #include "kernels/kernels.h"
 
 #include <math.h>
@@ -146,6 +146,80 @@ static void ssm_matches_scalar(void **unused)
         }
 }
 
+static float decays[MAX_N * (MAX_N + 3)];
+
+static void scan_of(const hn_kernels *k, int l, int p, int n)
+{
+    for (int t = 0; t < N_STEP; t++) {
+        const hn_scan_run a = { .s = state[l] + GUARD,
+                                .y = out[l][t] + GUARD + 1,
+                                .x = in[t][0] + 1,
+                                .dt = in[t][1] + 2,
+                                .a = decays + 1,
+                                .b = in[t][2] + 3,
+                                .c = in[t][3] + 1,
+                                .d = in[t][4] + 2,
+                                .lds = p + p % 3, /* channels of others lie between */
+                                .lda = MAX_N + 2,
+                                .p = p,
+                                .n = n };
+        k->scan(&a);
+    }
+}
+
+static void draw_decays(bool wild)
+{
+    for (size_t i = 0; i < sizeof decays / sizeof *decays; i++) decays[i] = wild ? drawn(true) : -fabsf(rndf());
+}
+
+static void scan_matches_scalar(void **unused)
+{
+    static float s0[MAX_N * MAX_N];
+    const hn_kernels *list[HN_CPU_LEVELS + 1];
+    int n_table = tables(list);
+    for (int p = 1; p <= MAX_N - 2; p += p < 40 ? 1 : 24)
+        for (int rep = 0; rep < 4; rep++) {
+            const int n = rep < 2 ? 1 + (int)(rnd() % 20) : MAX_N, ld = p + p % 3;
+            draw(rep & 1);
+            draw_decays(rep & 1);
+            for (int i = 0; i < ld * n; i++) s0[i] = i % ld < p ? drawn(rep & 1) : canary;
+            for (int l = 0; l < n_table; l++) {
+                begin(l > 0, s0, (size_t)(ld * n));
+                scan_of(list[l], l > 0, p, n);
+                end(l > 0, (size_t)(ld * n), p, "scan", l == n_table - 1 ? "scalar without fma" : list[l]->name);
+                for (int i = 0; i < ld * n; i++) assert_true(i % ld < p || state[l > 0][GUARD + i] == canary);
+            }
+        }
+}
+
+/* Mamba's recurrence as its paper has it: h = exp(Δ·A)·h + Δ·B·x, y = C·h + D·x, in double. */
+static void scan_follows_the_equations(void **unused)
+{
+    enum { P = 37, N = 18, LD = P + P % 3 };
+    static double h[N][P];
+    static float s0[N * LD];
+    draw(false);
+    draw_decays(false);
+    for (int t = 0; t < N_STEP; t++)
+        for (int i = 0; i < ROOM; i++) in[t][1][i] = fabsf(in[t][1][i]); /* steps */
+    for (int i = 0; i < N * LD; i++) s0[i] = rndf();
+    for (int i = 0; i < N * P; i++) h[i / P][i % P] = (double)s0[i / P * LD + i % P];
+    begin(0, s0, N * LD);
+    scan_of(&hn_kernels_scalar, 0, P, N);
+    for (int t = 0; t < N_STEP; t++)
+        for (int i = 0; i < P; i++) {
+            const double x = (double)in[t][0][i + 1], dt = (double)in[t][1][i + 2], d = (double)in[t][4][i + 2];
+            double y = d * x;
+            for (int j = 0; j < N; j++) {
+                h[j][i] =
+                    exp(dt * (double)decays[1 + j * (MAX_N + 2) + i]) * h[j][i] + dt * (double)in[t][2][j + 3] * x;
+                y += (double)in[t][3][j + 1] * h[j][i];
+            }
+            if (!(fabs(y - (double)out[0][t][GUARD + 1 + i]) <= 2e-5))
+                fail_msg("token %d, channel %d: %.8g, expected %.8g", t, i, (double)out[0][t][GUARD + 1 + i], y);
+        }
+}
+
 static void conv_matches_scalar(void **unused)
 {
     static float w[HN_MAX_TAPS * (MAX_N + 3)], nothing[1];
@@ -209,10 +283,9 @@ static void delta_follows_the_equations(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(conv_matches_scalar),
-        cmocka_unit_test(ssm_matches_scalar),
-        cmocka_unit_test(delta_matches_scalar),
-        cmocka_unit_test(delta_follows_the_equations),
+        cmocka_unit_test(conv_matches_scalar),  cmocka_unit_test(ssm_matches_scalar),
+        cmocka_unit_test(scan_matches_scalar),  cmocka_unit_test(scan_follows_the_equations),
+        cmocka_unit_test(delta_matches_scalar), cmocka_unit_test(delta_follows_the_equations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,6 +37,8 @@ static const struct {
     { "granitehybrid", { "mamba.in_proj", "mamba.out_proj", "shared_mlp.input_linear" } },
     { "lfm2", { "conv.in_proj", "self_attn.out_proj", "feed_forward.w1" } },
     { "nemotron_h", { "mixer.in_proj", "mixer.q_proj", "mixer.up_proj" } },
+    { "mamba", { "backbone.layers.0.mixer.x_proj", "backbone.layers.0.mixer.dt_proj" } },
+    { "jamba", { "mamba.in_proj", "self_attn.o_proj", "feed_forward.gate_proj" } },
     { "mamba2", { "backbone.layers.0.mixer.out_proj" } },
     { "qwen35", { "self_attn.q_proj", "linear_attn.in_proj_qkv", "linear_attn.out_proj" } },
     { "qwen35moe", { "linear_attn.in_proj_z", "linear_attn.in_proj_b", "linear_attn.in_proj_a" } },
