@@ -507,14 +507,21 @@ static void settings_as_asked(void **state)
               { { "hone", "--cpu=auto" }, NULL },
               { { "hone", "--threads=1" }, "it ran with 2 threads, 1 were asked for" },
               { { "hone", "--threads=2", "--threads-batch=1" }, "2 threads for prompts, 1 were asked for" },
-              { { "hone", "--cpu=scalar" }, "kernels of level avx2, scalar was asked for" } };
+              { { "hone", "--cpu=scalar" }, "kernels of level avx2, scalar was asked for" },
+              { { "hone", "--packed=auto" }, NULL },
+              { { "hone", "--packed=m.hpack" }, NULL },
+              { { "hone", "--packed=m.hpack", "--packed=off" }, "packed weights, --packed off was asked for" } };
     char why[400] = "";
-    json_t *r = json_pack("{s:{s:i, s:i, s:s}}", "engine", "threads", 2, "threads_batch", 2, "cpu", "avx2");
+    json_t *r =
+        json_pack("{s:{s:i, s:i, s:s, s:b}}", "engine", "threads", 2, "threads_batch", 2, "cpu", "avx2", "packed", 1);
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         bool ok = hn_claims_settings(r, t[i].argv, why, sizeof why);
         if (ok != !t[i].why) fail_msg("case %zu: %s", i, why);
         if (!ok) names(why, t[i].why);
     }
+    json_object_set_new(json_object_get(r, "engine"), "packed", json_false());
+    assert_false(hn_claims_settings(r, (const char *const[]){ "hone", "--packed=m.hpack", NULL }, why, sizeof why));
+    names(why, "plain weights, --packed m.hpack was asked for");
     json_decref(r);
     assert_true(hn_claims_settings(NULL, t[1].argv, why, sizeof why)); /* a process that says nothing */
 }
@@ -631,6 +638,35 @@ static void runs_are_paired(void **state)
     assert_false(hn_same_differs(s, &p.t));
     hn_same_free(s);
     close_pair(&p);
+}
+
+/* Runs of a target are of one model, and say as much of it as side a does: hashing it takes time. */
+static void runs_are_of_one_model(void **state)
+{
+    static const struct {
+        const char *sha, *identity, *words;
+    } rows[] = { { "ab12", "cd34", NULL },
+                 { "0000", "cd34", "its hash of the file is 0000…, expected ab12…" },
+                 { "ab12", "", "its identity is not told…, expected cd34…" },
+                 { "", "cd34", "its hash of the file is not told…" } };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (int allowed = 0; allowed < 2; allowed++) {
+            hn_same *s;
+            hone_error err = { 0 };
+            pair p = open_pair();
+            assert_int_equal(hn_same_new(&s, p.a, p.b, false, allowed, 1, &err), HONE_OK);
+            hn_measured a = measured(1, "aa", 0.1, 0.2), b = a;
+            snprintf(a.model[1], sizeof a.model[1], "ab12");
+            snprintf(a.model[2], sizeof a.model[2], "cd34");
+            snprintf(b.model[1], sizeof b.model[1], "%s", rows[i].sha);
+            snprintf(b.model[2], sizeof b.model[2], "%s", rows[i].identity);
+            assert_int_equal(hn_same_check(s, p.a, &p.t, &a, &err), HONE_OK);
+            const bool wrong = rows[i].words && !allowed;
+            assert_int_equal(hn_same_check(s, p.b, &p.t, &b, &err), wrong ? HONE_E_NUMERIC : HONE_OK);
+            if (wrong) names(err.message, rows[i].words);
+            hn_same_free(s);
+            close_pair(&p);
+        }
 }
 
 /* What a proves and b does not: b's speed means nothing, unless it is not to be judged. An older program is side a. */
@@ -840,6 +876,7 @@ int main(void)
         cmocka_unit_test(disturbances_are_counted),
         cmocka_unit_test(records_are_their_samples),
         cmocka_unit_test(runs_are_paired),
+        cmocka_unit_test(runs_are_of_one_model),
         cmocka_unit_test(gains_are_seen_outside),
         cmocka_unit_test(proofs_of_one_side),
         cmocka_unit_test(looks_share_the_level),

@@ -151,6 +151,27 @@ static void test_what_is_left_behind(void **state)
     assert_int_equal(hn_os_children(pid, 4), 0);
 }
 
+/* A process that changes where its parent may run, and so whoever is measured next, is told. */
+static void test_cpus_of_the_parent(void **state)
+{
+    int32_t cpu[64], n = hn_os_cpus(cpu, 64);
+    hn_process r;
+    if (n < 2 || n == 64 || system("taskset -p $$ >/dev/null 2>&1") != 0) {
+        print_message("SKIP: one CPU, or no taskset\n");
+        skip();
+    }
+    run_sh(&r, "exit 0", NULL, false);
+    assert_false(r.moved);
+    hn_process_free(&r);
+    char script[80];
+    snprintf(script, sizeof script, "taskset -cp %d $PPID >/dev/null", (int)cpu[0]);
+    run_sh(&r, script, NULL, false);
+    bool moved = r.moved;
+    hn_process_free(&r);
+    assert_true(hn_os_run_on(cpu, n));
+    assert_true(moved);
+}
+
 /* Dead, with nobody yet to ask for its status (init may be slow, or not there). */
 static bool is_zombie(int pid)
 {
@@ -195,6 +216,32 @@ static void test_stop(void **state)
     for (int i = 0; i < 6000 && kill(pid, 0) == 0 && !is_zombie(pid); i++)
         usleep(10000); /* a minute: signals take their time */
     assert_true(kill(pid, 0) != 0 || is_zombie(pid));
+}
+
+/* And what a side leaves behind when it is only asked: it would take time from whoever is measured next. */
+static void test_left_behind_answers(void **state)
+{
+    static const char *const does[] = {
+        "sleep 60 >/dev/null 2>&1 &\necho '{\"valid\":true,\"quality\":\"q2-00000001-00000001\"}'",
+        "case \"$*\" in *--help*) sleep 60 >/dev/null 2>&1 & ;; esac\necho '{\"valid\":true,\"quality\":\"q2-1-1\"}'"
+    };
+    char path[64], hash[24], why[512];
+    snprintf(path, sizeof path, "/proc/self/task/%ld/children", (long)getpid());
+    if (access(path, R_OK) != 0) {
+        print_message("SKIP: the system does not tell children\n");
+        skip();
+    }
+    for (int i = 0; i < 2; i++) {
+        hn_side *s = NULL;
+        hone_error err = { 0 };
+        const hn_target t = { .id = "e2e", .model = "/nonexistent/m.gguf" };
+        fake("leaver", does[i]);
+        hone_status st = hn_side_open(&s, at("leaver"), &(hn_side_params){ 0 }, &err);
+        if (st == HONE_OK) st = hn_side_quality(s, &t, hash, why, sizeof why, &err);
+        assert_int_equal(st, HONE_E_NUMERIC);
+        assert_non_null(strstr(err.message, "left 1 process behind"));
+        hn_side_close(s);
+    }
 }
 
 /* ---- words ------------------------------------------------------------------------------------------ */
@@ -839,6 +886,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_processes),
         cmocka_unit_test(test_what_is_left_behind),
+        cmocka_unit_test(test_cpus_of_the_parent),
+        cmocka_unit_test(test_left_behind_answers),
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_configurations),
         cmocka_unit_test(test_a_program),

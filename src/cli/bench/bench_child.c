@@ -83,6 +83,7 @@ static json_t *engine_json(const child *c)
                           (int)hone_context_threads(c->ctx), "threads_batch", (int)hone_context_threads_batch(c->ctx),
                           "cache_mb", (double)mem.cache_bytes / 1e6, "scratch_mb", (double)mem.scratch_bytes / 1e6,
                           "logits_mb", (double)mem.logits_bytes / 1e6);
+    json_object_set_new(o, "packed", json_boolean(c->info.packed_path != NULL)); /* all of its weights, or some */
     if (adapters) json_object_set_new(o, "adapters", adapters);
     return o;
 }

@@ -366,13 +366,19 @@ bool hn_claims_settings(json_t *result, const char *const *argv, char *why, size
     check c = { .why = why, .cap = cap, .ok = true };
     json_t *engine = json_object_get(result, "engine");
     const char *threads = option_of(argv, "--threads="), *batch = option_of(argv, "--threads-batch="),
-               *cpu = option_of(argv, "--cpu="), *own = json_string_value(json_object_get(engine, "cpu"));
+               *cpu = option_of(argv, "--cpu="), *own = json_string_value(json_object_get(engine, "cpu")),
+               *packed = option_of(argv, "--packed=");
     const char *const asked[] = { threads, batch ? batch : threads }, *const keys[] = { "threads", "threads_batch" };
     for (int i = 0; i < 2; i++) {
         double is = hn_json_number_of(engine, keys[i]);
         if (asked[i] && isfinite(is) && is != strtod(asked[i], NULL))
             wrong(&c, "it ran with %.0f %s, %.10s were asked for", is, i ? "threads for prompts" : "threads", asked[i]);
     }
+    const json_t *is_packed = json_object_get(engine, "packed");
+    if (packed && strcmp(packed, "auto") != 0 && json_is_boolean(is_packed) &&
+        json_is_true(is_packed) != (strcmp(packed, "off") != 0))
+        wrong(&c, "it read %s weights, --packed %.60s was asked for", json_is_true(is_packed) ? "packed" : "plain",
+              packed);
     if (cpu && own && strcmp(cpu, "auto") != 0 && strcmp(cpu, own) != 0)
         wrong(&c, "it ran with kernels of level %.20s, %.20s was asked for", own, cpu);
     return c.ok;

@@ -19,7 +19,8 @@ bool hn_claims_hold(json_t *result, const hn_asked *asked, const hn_seen *seen, 
  * that fails here is not asked again. */
 bool hn_claims_exact(json_t *result, const hn_asked *asked, char *why, size_t cap);
 
-/* The same of the threads and the level that its command line asked for; where one names none, any will do. */
+/* The same of the threads, the level and the packed file that its command line asked for; where it names none, any
+ * will do. */
 bool hn_claims_settings(json_t *result, const char *const *argv, char *why, size_t cap);
 
 /* The same of what the machine did meanwhile, for which a sample may be put aside: no more than the kernel counted; and

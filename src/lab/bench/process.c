@@ -109,6 +109,23 @@ static int32_t family_end(const family *before)
     return left;
 }
 
+/* ---- where this one may run ------------------------------------------------------------------- */
+
+enum { MOST_CPUS = 1024 };
+typedef struct cpus {
+    int32_t at[MOST_CPUS], n;
+} cpus;
+
+static void cpus_look(cpus *c) { c->n = hn_os_cpus(c->at, MOST_CPUS); }
+
+/* Whoever is started may not change where those run that are started next. */
+static bool cpus_changed(const cpus *before)
+{
+    cpus now;
+    cpus_look(&now);
+    return now.n != before->n || memcmp(now.at, before->at, (size_t)now.n * sizeof *now.at) != 0;
+}
+
 /* ---- any program -------------------------------------------------------------------------- */
 
 /* The environment with `add` in front; duplicates further back are dropped. */
@@ -223,12 +240,15 @@ hone_status hn_process_run(hn_process *out, const hn_process_params *p, hone_err
             .program = p->argv[0], .argv = p->argv, .env = env, .dir = p->dir, .out = o, .err = e, .own_group = true
         };
         family before = { .adopts = p->alone && hn_os_adopt(true) };
+        cpus mine;
+        cpus_look(&mine);
         uint64_t t0 = hn_clock_ns();
         pid_t pid = start(&l);
         family_look(&before);
         st = pid < 0 ? HN_FAIL(err, HONE_E_IO, "starting %s: %s", p->argv[0], strerror(errno))
                      : wait_for(out, pid, t0, p, err);
         out->n_left = family_end(&before);
+        out->moved = cpus_changed(&mine);
     }
     if (st == HONE_OK) {
         out->said = content(e, MAX_SAID, NULL);

@@ -678,12 +678,12 @@ static bool more_than_words(const experiment *x, const hn_ab_line *l, bool *trus
 {
     const hn_target *t = l->target;
     const hn_bench_entry *e = t->id ? hn_bench_find(t->id) : NULL;
-    bool plain = e && e->plain, served = e && e->method == 'S', memory = strcmp(l->metric, "peak_anon_mb") == 0;
+    bool plain = e && e->plain, memory = strcmp(l->metric, "peak_anon_mb") == 0;
     if (!t->id || hn_sides_resident(x->p->a, x->p->b, t)) return true;
     if (!hn_side_can_ask(x->p->a) && !hn_side_can_ask(x->p->b)) return true;
     *trusted = l->unproved || !hn_same_compared(x->same, t) || (!plain && !is_time(l->unit));
     if (*trusted) return false;
-    if (served || (plain && !memory)) return true; /* a server's clients are b's own; hn_same_outside has the other */
+    if (plain && !memory) return true; /* hn_same_outside has it */
     return hn_same_seen(x->same, t, l->metric, l->r.ratio);
 }
 

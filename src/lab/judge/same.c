@@ -21,6 +21,7 @@ typedef struct run {
     char *proof;                                                 /* JSON text; NULL: it proves nothing */
     double claimed_s, wall_s, part_s[HN_PARTS], anon_mb, rss_mb; /* NaN: not said */
     int n_clocked;
+    char model[HN_MODEL_PARTS][65]; /* as hn_measured has it */
 } run;
 
 struct hn_same {
@@ -117,6 +118,25 @@ static hone_status compare(hn_same *s, size_t i, hone_error *err)
     return HONE_OK;
 }
 
+/* Runs of one target measured one content, and each says as much of it as side a did: to leave it out saves time. */
+static hone_status same_model(const hn_same *s, size_t i, hone_error *err)
+{
+    static const char *const words[HN_MODEL_PARTS] = { "fingerprint", "hash of the file", "identity" };
+    const run *now = &s->run[i], *first = NULL;
+    for (size_t k = 0; k < i && !first; k++)
+        if (s->run[k].t == now->t && s->run[k].side == 0) first = &s->run[k];
+    for (int p = 0; first && p < HN_MODEL_PARTS; p++) {
+        if (!first->model[p][0] || strcmp(first->model[p], now->model[p]) == 0) continue;
+        return HN_FAIL(
+            err, HONE_E_NUMERIC,
+            "run %zu of side %c (%s) measured another model than run 1 of side a: its %s is %.16s…, expected "
+            "%.16s…",
+            runs_before(s, i), "ab"[now->side], HN_ESC(name_of(s, now->side), strlen(name_of(s, now->side))), words[p],
+            now -> model[p][0] ? now -> model[p] : "not told", first->model[p]);
+    }
+    return HONE_OK;
+}
+
 /* The name of a record of which a proved more in its first run than b in this one; NULL: none. It lives as long as
  * *keep, which the caller frees. */
 static const char *unproved(const hn_same *s, size_t i, json_t **keep)
@@ -155,8 +175,11 @@ hone_status hn_same_check(hn_same *s, const hn_side *side, const hn_target *t, c
                 .claimed_s = m->claimed_s > 0 ? m->claimed_s : NAN,
                 .wall_s = m->wall_s > 0 ? m->wall_s : NAN };
     memcpy(r->part_s, m->part_s, sizeof r->part_s);
+    memcpy(r->model, m->model, sizeof r->model);
     if (m->proof[0] && !(r->proof = strdup(m->proof))) return HN_FAIL(err, HONE_E_NOMEM, "answers of a comparison");
     s->n++;
+    hone_status st = s->allowed ? HONE_OK : same_model(s, s->n - 1, err);
+    if (st != HONE_OK) return st;
     if (r->claimed_s > (1 + share) * r->wall_s + slack_s)
         return HN_FAIL(err, HONE_E_NUMERIC, "side %c (%s) claims %.3f s of work, and its process ran for %.3f s",
                        "ab"[r->side], HN_ESC(name_of(s, r->side), strlen(name_of(s, r->side))), r -> claimed_s,

@@ -103,12 +103,33 @@ static json_t *printed(const hn_process *r, bool believed)
     return o;
 }
 
+/* What a program that has ended has done to those that are measured next; false: nothing. */
+static bool meddles(char *why, size_t cap, const hn_process *r)
+{
+    if (r->n_left) snprintf(why, cap, "it left %d process%s behind", (int)r->n_left, r->n_left == 1 ? "" : "es");
+    else if (r->moved) snprintf(why, cap, "it changed the CPUs that its parent may run on");
+    return r->n_left || r->moved;
+}
+
+/* Runs it, nothing of which may go on behind its end. */
+static hone_status ask(hn_process *r, hn_side *s, const char *const *argv, const char *const *env, bool (*stop)(void *),
+                       hone_error *err)
+{
+    char why[80];
+    const hn_process_params p = { .argv = argv, .env = env, .alone = true, .keep_out = true, .stop = stop };
+    hone_status st = hn_process_run(r, &p, err);
+    if (st != HONE_OK || !meddles(why, sizeof why, r)) return st;
+    hn_process_free(r);
+    return HN_FAIL(err, HONE_E_NUMERIC, "%s: %s: what is measured beside that means nothing",
+                   HN_ESC(s->label, strlen(s->label)), why);
+}
+
 /* Which options another program has that older ones lack. */
 static hone_status ask_options(hn_side *s, hone_error *err)
 {
     const char *argv[] = { s->program, "bench", "--help", NULL };
     hn_process r;
-    hone_status st = hn_process_run(&r, &(hn_process_params){ .argv = argv, .keep_out = true, .stop = s->p.stop }, err);
+    hone_status st = ask(&r, s, argv, NULL, s->p.stop, err);
     if (st != HONE_OK) return st;
     s->can_ask = r.exit_code == 0 && r.out && strstr(r.out, "--prompt-seed");
     s->can_walk = r.exit_code == 0 && r.out && strstr(r.out, "--quality");
@@ -121,7 +142,7 @@ static hone_status ask_version(hn_side *s, hone_error *err)
 {
     const char *argv[] = { s->program, "version", "--json", NULL };
     hn_process r;
-    hone_status st = hn_process_run(&r, &(hn_process_params){ .argv = argv, .keep_out = true, .stop = s->p.stop }, err);
+    hone_status st = ask(&r, s, argv, NULL, s->p.stop, err);
     if (st != HONE_OK) return st;
     json_t *o = printed(&r, r.exit_code == 0);
     const char *v = json_string_value(json_object_get(o, "version")),
@@ -700,6 +721,14 @@ static void take_settings(hn_measured *out, json_t *config)
                  hn_record_text(config, "kv"), (int)json_integer_value(json_object_get(config, "chunk")));
 }
 
+/* Which content it measured, as it says: what of it nobody knows is empty. */
+static void take_model(hn_measured *out, json_t *model)
+{
+    static const char *const keys[HN_MODEL_PARTS] = { "fingerprint", "sha256", "identity" };
+    for (int i = 0; i < HN_MODEL_PARTS; i++)
+        snprintf(out->model[i], sizeof out->model[i], "%.64s", hn_record_text(model, keys[i]));
+}
+
 /* What the records prove of their answers: all of it, or it could not be compared. */
 static hone_status take_proofs(hn_measured *out, json_t *plain, json_t *list, const hn_side *s, hone_error *err)
 {
@@ -747,15 +776,55 @@ static hone_status failed(const hn_side *s, const hn_process *r, hone_error *err
                    why[0] ? why : "printed no result");
 }
 
+/* Threads that a command line names, for prompts or for the rest; 0: it leaves them to the program. */
+static double threads_asked(const char *const *argv)
+{
+    static const char *const names[] = { "--threads=", "--threads-batch=" };
+    double n[2] = { 0, 0 };
+    for (; *argv; argv++)
+        for (int i = 0; i < 2; i++)
+            if (strncmp(*argv, names[i], strlen(names[i])) == 0) n[i] = strtod(*argv + strlen(names[i]), NULL);
+    return n[0] > 0 ? fmax(n[0], n[1]) : 0;
+}
+
+/* All of its time, and what it says that it took to load, in which any core may read a file: more CPU time than so many
+ * threads can have had is of others. */
+static void check_threads(hn_measured *out, const hn_process *r, double threads)
+{
+    const double load = isfinite(out->part_s[HN_PART_LOAD]) ? 2 * out->part_s[HN_PART_LOAD] : 0, /* opened twice */
+        cores = fmax(hn_os_cpu_count(), threads), cpu = r->user_s + r->sys_s;
+    if (!(threads > 0) || out->invalid[0] || !hn_cpu_beyond(cpu - cores * load, threads, fmax(r->wall_s - load, 0)))
+        return;
+    snprintf(out->invalid, sizeof out->invalid,
+             "it and what it started used %.3f s of CPU time in %.3f s, more than the %.0f thread%s that it was asked "
+             "to have",
+             cpu, r->wall_s, threads, threads == 1 ? "" : "s");
+}
+
+/* The k-th question of a series: who was asked some cannot tell which come. */
+static uint64_t question_of(uint64_t series, uint64_t k)
+{
+    const uint64_t in[2] = { series, k };
+    unsigned char hash[32];
+    uint64_t q;
+    hn_sha256 h;
+    hn_sha256_init(&h);
+    hn_sha256_add(&h, in, sizeof in);
+    hn_sha256_end(&h, hash);
+    memcpy(&q, hash, sizeof q);
+    return (q >> 16) | 1;
+}
+
 static hone_status measure_bench(hn_measured *out, hn_side *s, const hn_target *t, uint64_t salt, hone_error *err)
 {
     command c;
     hn_process r;
-    if (s->series) out->question = (hn_rand64(s->series, s->n_asked++) >> 16) | 1;
+    if (s->series) out->question = question_of(s->series, s->n_asked++);
     hone_status st = bench_command(&c, s, t, false, out->question, salt, err);
     const hn_process_params p = {
         .argv = hn_argv_words(&c.argv), .env = c.env, .alone = true, .keep_out = true, .stop = t->stop
     };
+    const double threads = st == HONE_OK ? threads_asked(p.argv) : 0;
     if (st == HONE_OK) st = hn_process_run(&r, &p, err);
     hn_argv_free(&c.argv);
     if (st != HONE_OK) return st;
@@ -774,11 +843,14 @@ static hone_status measure_bench(hn_measured *out, hn_side *s, const hn_target *
         else take_plain(out, o);
         json_t *config = json_object_get(list ? json_array_get(list, 0) : o, "config");
         if (r.raised && !out->invalid[0]) snprintf(out->invalid, sizeof out->invalid, "it raised its own priority");
-        if (r.n_left && !out->invalid[0])
-            snprintf(out->invalid, sizeof out->invalid, "it left %d processes behind", (int)r.n_left);
+        if (!out->invalid[0]) (void)meddles(out->invalid, sizeof out->invalid, &r);
         take_settings(out, config);
-        if (!list) take_times(out, o, config);
-        else out->claimed_s = hn_claims_seconds(list);
+        take_model(out, json_object_get(list ? json_array_get(list, 0) : o, "model"));
+        if (list) out->claimed_s = hn_claims_seconds(list);
+        else {
+            take_times(out, o, config);
+            check_threads(out, &r, threads);
+        }
         if (st == HONE_OK) st = take_proofs(out, o, list, s, err);
         if (st == HONE_OK && out->n == 0 && !out->invalid[0]) st = failed(s, &r, err);
         if (st == HONE_OK && r.exit_code == 1 && !out->invalid[0]) st = failed(s, &r, err);
@@ -862,10 +934,7 @@ hone_status hn_side_ask_mode(json_t **out, hn_side *s, const char *mode, const c
     hn_argv_add(a, "%" PRIu64, hn_clock_ns() >> 1);
     set_env(&c, s, salt);
     hone_status st = hn_argv_check(a, s->program, err);
-    if (st == HONE_OK)
-        st = hn_process_run(
-            &r, &(hn_process_params){ .argv = hn_argv_words(a), .env = c.env, .keep_out = true, .stop = s->p.stop },
-            err);
+    if (st == HONE_OK) st = ask(&r, s, hn_argv_words(a), c.env, s->p.stop, err);
     hn_argv_free(a);
     if (st != HONE_OK) return st;
     *out = printed(&r, r.exit_code == 0);
@@ -932,11 +1001,7 @@ hone_status hn_side_quality(hn_side *s, const hn_target *t, char hash[24], char 
         hn_process r;
         s->hash[0] = s->why[0] = s->older[0] = 0;
         st = bench_command(&c, s, t, true, 0, 0, err);
-        if (st == HONE_OK)
-            st = hn_process_run(
-                &r,
-                &(hn_process_params){ .argv = hn_argv_words(&c.argv), .env = c.env, .keep_out = true, .stop = t->stop },
-                err);
+        if (st == HONE_OK) st = ask(&r, s, hn_argv_words(&c.argv), c.env, t->stop, err);
         hn_argv_free(&c.argv);
         if (st != HONE_OK) return st;
         json_t *o = printed(&r, r.exit_code == 0 || r.exit_code == 1);

@@ -37,6 +37,7 @@ typedef struct hn_measured_metric {
     bool proved;                         /* the record that it is of proves an answer */
     double value;
 } hn_measured_metric;
+enum { HN_MODEL_PARTS = 3 }; /* its fingerprint, the hash of its file, that of its content */
 typedef struct hn_measured {
     hn_measured_metric m[HN_MEASURED];
     int n;
@@ -45,12 +46,13 @@ typedef struct hn_measured {
     char invalid[512];         /* why the result is not valid; "" */
     char proof[HN_PROOF_TEXT]; /* JSON text, {name of a record: its proof} (proof.h); "": it proves nothing */
     uint64_t question;         /* which prompt was asked, where the side can be asked several; 0: that of everyone */
-    char ran[120];             /* with what settings, as its configuration says; "" */
-    double part_s[HN_PARTS];   /* NaN: there is none, or it does not say */
-    double claimed_s;          /* seconds that its samples add up to; NaN: it does not say */
-    int n_clocked;             /* loops that were as long as their clock made them, by which it says so; else 0 */
-    double wall_s;             /* that its process ran; NaN: it ran in this one */
-    double anon_mb, rss_mb;    /* memory, as it says, and as the kernel counted; NaN: not said, not counted */
+    char model[HN_MODEL_PARTS][65]; /* hexadecimal; "": none is told */
+    char ran[120];                  /* with what settings, as its configuration says; "" */
+    double part_s[HN_PARTS];        /* NaN: there is none, or it does not say */
+    double claimed_s;               /* seconds that its samples add up to; NaN: it does not say */
+    int n_clocked;                  /* loops that were as long as their clock made them, by which it says so; else 0 */
+    double wall_s;                  /* that its process ran; NaN: it ran in this one */
+    double anon_mb, rss_mb;         /* memory, as it says, and as the kernel counted; NaN: not said, not counted */
 } hn_measured;
 /* The metric called so, or NULL. Short names work: decode, prefill, load, ttft, rss, anon. */
 const hn_measured_metric *hn_measured_find(const hn_measured *m, const char *name);
