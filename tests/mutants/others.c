@@ -188,6 +188,13 @@ hone_status __wrap_hone_grammar_compile(hone_grammar **o, const hone_grammar_par
 hone_status __wrap_hone_grammar_compile(hone_grammar **o, const hone_grammar_params *p, hone_error *e)
 {
     any_of |= p->text && p->len && memmem(p->text, p->len, "anyOf", 5);
+    if (mt_is("format-uuid") && p->text && p->len && memmem(p->text, p->len, "\"uuid\"", 6)) {
+        static const char other[] = "{\"type\":\"string\",\"format\":\"date\"}";
+        hone_grammar_params k = *p;
+        k.text = other;
+        k.len = sizeof other - 1;
+        return __real_hone_grammar_compile(o, &k, e);
+    }
     return __real_hone_grammar_compile(o, p, e);
 }
 

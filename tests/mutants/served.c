@@ -84,6 +84,7 @@ hone_status __wrap_hone_sampler_new(hone_sampler **out, int32_t n_vocab, const h
     if (mt_is("min-p-ignored")) less.min_p = 0;
     if (mt_is("min-p-alone") && p->top_p < 1) less.min_p = 0;
     if (mt_is("penalty-of-32") && p->penalty_last_n > 32) less.penalty_last_n = 32;
+    if (mt_is("penalty-of-96") && p->penalty_last_n > 96) less.penalty_last_n = 96;
     if (mt_is("top-k-of-one") && p->top_k == 1) less.top_k = 2;
     if (mt_is("serve-seed") && serves()) less.seed++;
     if (mt_is("seed-of-32-bits")) less.seed = (uint32_t)p->seed;
@@ -201,7 +202,7 @@ hone_status __wrap_hone_tokenize(const hone_model *m, const char *text, size_t l
     if (st == HONE_OK && mt_is("tokenizer-hangul") && *n > 3 && memchr(text, 0xED, len)) (*ids)[1] = (*ids)[0];
     if (st == HONE_OK && mt_is("tokenizer-devanagari") && *n > 3 && memmem(text, len, "\xE0\xA4", 2))
         (*ids)[1] = (*ids)[0];
-    bool word = mt_is("long-words") && len > 32;
+    bool word = (mt_is("long-words") && len > 32) || (mt_is("words-of-400") && len > 400);
     for (size_t i = 0; i < len && word; i++) word = isalnum((unsigned char)text[i]);
     if (st == HONE_OK && word && *n > 1) (*ids)[1] = (*ids)[0];
     if (st == HONE_OK && mt_is("tokenizer-64k") && len > 65536) (*ids)[*n / 2] = (*ids)[0];
@@ -276,6 +277,7 @@ hone_status __wrap_hone_chat_tokenize(const hone_model *m, const hone_chat_param
     int roles = 0;
     for (const char *c = p->messages; c && (c = strstr(c, "\"role\"")); c++) roles++;
     if (st == HONE_OK && mt_is("chat-six-turns") && roles > 4) (*ids)[*n / 2] = (*ids)[0];
+    if (st == HONE_OK && mt_is("chat-sixteen-turns") && roles > 16) (*ids)[*n / 2] = (*ids)[0];
     if (st == HONE_OK && mt_is("template-of-long-talks") && *n > 16) (*ids)[*n / 2] = (*ids)[0];
     return st;
 }

@@ -511,7 +511,7 @@ static void test_outer(void **state)
     json_t *o = hn_outer_json(&a), *older = json_object();
     hn_outer_read(&back, o);
     assert_memory_equal(&a, &back, sizeof a);
-    assert_int_equal(json_object_size(o), HN_OUTER_PARTS - 3); /* of vectors, caches and depth nobody was asked */
+    assert_int_equal(json_object_size(o), HN_OUTER_PARTS - 4); /* of vectors, means, caches and depth nobody was asked */
     assert_int_equal(strlen(a.hash[HN_OUTER_EDGES]), 8);
     assert_null(hn_outer_differ(o, o));
     assert_null(hn_outer_differ(older, o));

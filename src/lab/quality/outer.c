@@ -19,10 +19,10 @@ enum {
     LONG_TEXT = 13200
 };
 
-static const char *const names[HN_OUTER_PARTS] = { "tokenizer", "text",       "sampler", "masks", "logprobs",
-                                                   "template",  "embeddings", "caches",  "edges", "depth",
-                                                   "scripts",   "stops",      "picks",   "forms", "talks",
-                                                   "vectors",   "replies",    "chains",  "words" };
+static const char *const names[HN_OUTER_PARTS] = { "tokenizer",  "text",   "sampler", "masks",   "logprobs", "template",
+                                                   "embeddings", "caches", "edges",   "depth",   "scripts",  "stops",
+                                                   "picks",      "forms",  "talks",   "vectors", "replies",  "chains",
+                                                   "words",      "far",    "means" };
 
 typedef hn_asking asking;
 
@@ -692,7 +692,7 @@ hone_status hn_outer_ask(hn_outer *out, const hone_model *m, hone_error *err)
                 { HN_OUTER_STOPS, true, ask_stops },         { HN_OUTER_PICKS, false, ask_picks },
                 { HN_OUTER_FORMS, true, ask_forms },         { HN_OUTER_TALKS, true, hn_ask_talks },
                 { HN_OUTER_REPLIES, true, hn_ask_replies },  { HN_OUTER_CHAINS, false, ask_chains },
-                { HN_OUTER_WORDS, true, ask_words } };
+                { HN_OUTER_WORDS, true, ask_words },         { HN_OUTER_FAR, false, hn_ask_far } };
     asking a = { .m = m };
     hone_model_get_info(m, &a.info);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {

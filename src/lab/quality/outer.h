@@ -29,6 +29,8 @@ typedef enum hn_outer_part {
     HN_OUTER_REPLIES,    /* what tokens of an answer are taken for; pairs to be ranked; templates of any kind */
     HN_OUTER_CHAINS,     /* settings of samplers, any two values of which meet, along many picks */
     HN_OUTER_WORDS,      /* words of 7 to 300 letters */
+    HN_OUTER_FAR,        /* windows of penalties to 300, words to 9001 letters, all formats, 70 turns */
+    HN_OUTER_MEANS,      /* of paths.c, too: an embedding of a text of 300 ids, of a small model */
     HN_OUTER_PARTS
 } hn_outer_part;
 
@@ -36,7 +38,7 @@ typedef struct hn_outer {
     char hash[HN_OUTER_PARTS][12]; /* 8 hexadecimal digits; "": this model has no such part, or it was not asked */
 } hn_outer;
 
-/* All but embeddings, vectors, caches and depth, which stay as they are. What a part refuses is its answer too;
+/* All but embeddings, vectors, means, caches and depth, which stay as they are. What a part refuses is its answer too;
  * HONE_E_NOMEM alone is returned. */
 hone_status hn_outer_ask(hn_outer *out, const hone_model *m, hone_error *err);
 void hn_outer_set(hn_outer *out, hn_outer_part part, uint64_t hash);

@@ -1,5 +1,5 @@
 /* What the files of outer share: a hash as it goes on. outer.c has tokenizer, texts, samplers and grammars,
- * outer_talks.c conversations and answers. */
+ * outer_talks.c conversations and answers, outer_far.c what is beyond the bounds of both. */
 #ifndef HN_OUTER_ASK_H
 #define HN_OUTER_ASK_H
 
@@ -24,5 +24,8 @@ static inline bool hn_asking_took(hn_asking *a, hone_status st)
 hone_status hn_ask_talks(hn_asking *a);
 /* What an answer's tokens are taken for: reasoning, calls, text, its end; pairs of texts; places in a file. */
 hone_status hn_ask_replies(hn_asking *a);
+
+/* Windows, words, formats and conversations beyond where the others end. */
+hone_status hn_ask_far(hn_asking *a);
 
 #endif

@@ -815,9 +815,11 @@ static hone_status embedded(hn_walk *w)
                                              { HONE_POOL_MEAN, true, { 9, 2 } },
                                              { HONE_POOL_CLS, true, { 3 } },
                                              { HONE_POOL_LAST, true, { 70 } } };
+    static const embed_question far[] = { { HONE_POOL_MEAN, false, { 300 } } };
     w->way = "as an embedding,";
     hone_status st = embed_all(w, asked, sizeof asked / sizeof *asked, HN_OUTER_EMBEDDINGS);
     if (st == HONE_OK) st = embed_all(w, longer, sizeof longer / sizeof *longer, HN_OUTER_VECTORS);
+    if (st == HONE_OK && w->small) st = embed_all(w, far, sizeof far / sizeof *far, HN_OUTER_MEANS);
     if (st != HONE_E_UNSUPPORTED && st != HONE_E_ARG) return st;
     hn_walk_left_out(w, "embeddings");
     return HONE_OK;
