@@ -402,7 +402,7 @@ static void test_all_ways(void **state)
     assert_int_equal(a.n_long, HN_Q_LONG_QUICK);
     assert_true(a.n_left == 1 && strstr(a.left[0], "positions beyond"));
     assert_true(a.n_compared > 4 && o.n_opened == 5 && o.n_beside == 1);
-    assert_true(most_seqs > HN_Q_MANY && most_seqs <= HN_Q_MOST);
+    assert_true(most_seqs > HN_Q_MANY && most_seqs <= HN_Q_MOST_SMALL);
     for (int32_t k = 1; k <= HN_Q_CRUMBS; k++)
         if (!n_steps[k]) fail_msg("no call of %d tokens", (int)k);
     assert_int_equal(n_many, 48); /* 19 that fill them, 20 to 2 at once, all that there are, and nine alone */
@@ -511,7 +511,8 @@ static void test_outer(void **state)
     json_t *o = hn_outer_json(&a), *older = json_object();
     hn_outer_read(&back, o);
     assert_memory_equal(&a, &back, sizeof a);
-    assert_int_equal(json_object_size(o), HN_OUTER_PARTS - 4); /* of vectors, means, caches and depth nobody was asked */
+    assert_int_equal(json_object_size(o),
+                     HN_OUTER_PARTS - 4); /* of vectors, means, caches and depth nobody was asked */
     assert_int_equal(strlen(a.hash[HN_OUTER_EDGES]), 8);
     assert_null(hn_outer_differ(o, o));
     assert_null(hn_outer_differ(older, o));

@@ -20,7 +20,8 @@ enum {
     HN_Q_CRUMBS = 40,      /* calls of one token to so many */
     HN_Q_SEQS = 9,         /* sequences that a session must have room for */
     HN_Q_MANY = 20,        /* and one of short sequences, in which so many stand beside each other in any case */
-    HN_Q_MOST = 64,        /* and as many as this now and then */
+    HN_Q_MOST = 64,        /* and as many as this now and then, */
+    HN_Q_MOST_SMALL = 200, /* or, of a small model, half as often, as this */
     HN_Q_DEEP = 2112       /* positions of a small model: beyond 2048 */
 };
 

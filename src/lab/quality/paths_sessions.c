@@ -244,7 +244,9 @@ hone_status hn_walk_among_many(hn_walk *w)
 {
     hn_q_way of_many = { .n_ctx = MANY_CTX, .n_seq = HN_Q_MANY };
     const int32_t before = w->out->n_compared;
-    w->n_all = w->room < HN_Q_MOST ? HN_Q_MANY : HN_Q_MANY + 1 + hn_walk_draw(w, HN_Q_MOST - HN_Q_MANY);
+    const bool far = w->small && w->room >= HN_Q_MOST_SMALL && hn_walk_draw(w, 2) == 1;
+    const int32_t most = far ? HN_Q_MOST_SMALL : HN_Q_MOST;
+    w->n_all = w->room < most ? HN_Q_MANY : HN_Q_MANY + 1 + hn_walk_draw(w, most - HN_Q_MANY);
     of_many.n_seq = w->n_all;
     w->attempt = 2;
     hone_status st = hn_walk_with(w, "among 8 to 19 neighbours", &of_many, all_sequences);
