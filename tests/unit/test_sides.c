@@ -273,6 +273,36 @@ static void test_configurations(void **state)
 
 /* ---- programs --------------------------------------------------------------------------------------- */
 
+/* Who was asked for one thread, and computes with two, is seen by all of its CPU time beside its own: whenever both had
+ * a CPU, which others may not leave them. */
+static void test_threads_as_asked(void **state)
+{
+    enum { TIMES = 4 };
+    static const char does[] =
+        "burn() { i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; }\n"
+        "case \"$*\" in *--kv=f32*) burn & ;; esac\nburn; wait\n"
+        "echo '{\"schema\":\"hone.bench/1\",\"load_ms\":0,\"decode_tok_s\":9,\"quality\":null,\"valid\":null}'";
+    static const struct {
+        hn_target t;
+        bool one; /* thread is asked for */
+    } rows[] = { { { .id = "e2e", .model = "m", .args = { "--threads=1" } }, true },
+                 { { .id = "e2e", .model = "m", .args = { "--threads=2", "--kv=f32" } }, false },
+                 { { .id = "e2e", .model = "m", .args = { "--kv=f32" } }, false },
+                 { { .id = "e2e", .model = "m", .args = { "--threads=1", "--kv=f32" } }, true } };
+    fake("threads", does);
+    hn_side *s = side(at("threads"));
+    for (size_t i = 0; i < TIMES * sizeof rows / sizeof *rows; i++) {
+        hn_measured m;
+        hone_error err = { 0 };
+        assert_int_equal(hn_side_measure(&m, s, &rows[i / TIMES].t, 1, &err), HONE_OK);
+        const double wall = hn_measured_find(&m, "wall")->value, cpu = hn_measured_find(&m, "cpu_ms")->value;
+        const bool beyond = rows[i / TIMES].one && cpu > 1.05 * wall + 10;
+        if (beyond != (m.invalid[0] != 0)) fail_msg("case %zu: %.1f of %.1f ms: '%s'", i, cpu, wall, m.invalid);
+        if (beyond) assert_non_null(strstr(m.invalid, "more than the 1 thread that it was asked to have"));
+    }
+    hn_side_close(s);
+}
+
 static const char old_bench[] =
     "echo "
     "'{\"schema\":\"hone.bench/"
@@ -888,6 +918,7 @@ int main(void)
         cmocka_unit_test(test_what_is_left_behind),
         cmocka_unit_test(test_cpus_of_the_parent),
         cmocka_unit_test(test_left_behind_answers),
+        cmocka_unit_test(test_threads_as_asked),
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_configurations),
         cmocka_unit_test(test_a_program),
