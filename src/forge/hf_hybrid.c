@@ -64,21 +64,15 @@ static hone_status read_ssm(hn_hf *f, const char *const names[5], const int64_t 
     return put_ssm(f, v[0], v[1], v[2], v[3], v[4], err);
 }
 
+/* Of models without attention and feed-forward parts; a context has no end. */
+#define MAMBA_ROWS                                                                                                   \
+    U32_OR("max_position_embeddings", "context_length", 1048576), MORE("intermediate_size", "feed_forward_length"),  \
+        MORE("num_attention_heads", "attention.head_count"), MORE("num_key_value_heads", "attention.head_count_kv"), \
+        MORE("head_dim", "attention.key_length|attention.value_length"),                                             \
+        F32_OR("layer_norm_epsilon", "attention.layer_norm_rms_epsilon", 1e-5), MORE("rms_norm_eps", NULL),          \
+        TENSORS("use_conv_bias", 1, "ssm_conv1d.bias"), ONLY("use_bias", 0), WORD("hidden_act", "silu|swish")
 static const hn_hf_key mamba2_keys[] = {
-    U32_OR("max_position_embeddings", "context_length", 1048576), /* it has no end */
-    MORE("intermediate_size", "feed_forward_length"),
-    MORE("num_attention_heads", "attention.head_count"),
-    MORE("num_key_value_heads", "attention.head_count_kv"),
-    MORE("head_dim", "attention.key_length|attention.value_length"),
-    F32_OR("layer_norm_epsilon", "attention.layer_norm_rms_epsilon", 1e-5),
-    MORE("rms_norm_eps", NULL),
-    TENSORS("use_conv_bias", 1, "ssm_conv1d.bias"),
-    ONLY("use_bias", 0),
-    WORD("hidden_act", "silu|swish"),
-    MORE("num_heads", NULL),
-    MORE("state_size", NULL),
-    MORE("n_groups", NULL),
-    MORE("conv_kernel", NULL),
+    MAMBA_ROWS, MORE("num_heads", NULL), MORE("state_size", NULL), MORE("n_groups", NULL), MORE("conv_kernel", NULL),
     KEYS_END,
 };
 static const hn_hf_name mamba2_names[] = {
@@ -143,18 +137,9 @@ static hone_status put_old_ssm(hn_hf *f, const char *rank_name, const char *expa
 }
 
 static const hn_hf_key mamba_keys[] = {
-    U32_OR("max_position_embeddings", "context_length", 1048576), /* it has no end */
-    MORE("intermediate_size", "feed_forward_length"),
-    MORE("num_attention_heads", "attention.head_count"),
-    MORE("num_key_value_heads", "attention.head_count_kv"),
-    MORE("head_dim", "attention.key_length|attention.value_length"),
-    F32_OR("layer_norm_epsilon", "attention.layer_norm_rms_epsilon", 1e-5),
-    MORE("rms_norm_eps", NULL),
+    MAMBA_ROWS,
     U32_OR("state_size", "ssm.state_size", 16),
     U32_OR("conv_kernel", "ssm.conv_kernel", 4),
-    TENSORS("use_conv_bias", 1, "ssm_conv1d.bias"),
-    ONLY("use_bias", 0),
-    WORD("hidden_act", "silu|swish"),
     MORE("time_step_rank", NULL),
     MORE("expand", NULL),
     KEYS_END,

@@ -18,16 +18,24 @@
 
 /* ---- numbers -------------------------------------------------------------------------------------------- */
 
-/* Sizes of a recurrent mixer, which files must have. */
-static hone_status ssm_numbers(hone_model *m, hone_error *err)
+/* Sizes that every recurrent mixer has, */
+static hone_status state_numbers(hone_model *m, hone_error *err)
 {
     enum { MAX_STATE = 4096 };
     hn_hparams *hp = &m->hp;
     hone_status st;
-    char key[128];
     if ((st = hn_get_int(m, "ssm.conv_kernel", 1, HN_MAX_TAPS, -1, &hp->taps, err)) != HONE_OK) return st;
     if ((st = hn_get_int(m, "ssm.inner_size", 1, HN_MAX_EMBD, -1, &hp->ssm_inner, err)) != HONE_OK) return st;
-    if ((st = hn_get_int(m, "ssm.state_size", 1, MAX_STATE, -1, &hp->ssm_state, err)) != HONE_OK) return st;
+    return hn_get_int(m, "ssm.state_size", 1, MAX_STATE, -1, &hp->ssm_state, err);
+}
+
+/* and those of one with heads, which files must have. */
+static hone_status ssm_numbers(hone_model *m, hone_error *err)
+{
+    hn_hparams *hp = &m->hp;
+    hone_status st;
+    char key[128];
+    if ((st = state_numbers(m, err)) != HONE_OK) return st;
     if ((st = hn_get_int(m, "ssm.time_step_rank", 1, HN_MAX_HEAD, -1, &hp->ssm_head, err)) != HONE_OK) return st;
     if ((st = hn_get_int(m, "ssm.group_count", 1, HN_MAX_HEAD, -1, &hp->ssm_group, err)) != HONE_OK) return st;
     if (hp->ssm_head % hp->ssm_group)
@@ -39,18 +47,15 @@ static hone_status ssm_numbers(hone_model *m, hone_error *err)
     return HONE_OK;
 }
 
+/* Each channel is a head. */
 static hone_status mamba_numbers(hone_model *m, hone_error *err)
 {
-    enum { MAX_STATE = 4096 };
     hn_hparams *hp = &m->hp;
-    hone_status st;
-    if ((st = hn_get_int(m, "ssm.conv_kernel", 1, HN_MAX_TAPS, -1, &hp->taps, err)) != HONE_OK) return st;
-    if ((st = hn_get_int(m, "ssm.inner_size", 1, HN_MAX_EMBD, -1, &hp->ssm_inner, err)) != HONE_OK) return st;
-    if ((st = hn_get_int(m, "ssm.state_size", 1, MAX_STATE, -1, &hp->ssm_state, err)) != HONE_OK) return st;
-    if ((st = hn_get_int(m, "ssm.time_step_rank", 1, HN_MAX_EMBD, -1, &hp->ssm_rank, err)) != HONE_OK) return st;
+    hone_status st = state_numbers(m, err);
+    if (st == HONE_OK) st = hn_get_int(m, "ssm.time_step_rank", 1, HN_MAX_EMBD, -1, &hp->ssm_rank, err);
     hp->ssm_head = hp->ssm_inner;
     hp->ssm_group = 1;
-    return HONE_OK;
+    return st;
 }
 
 /* ---- which layer is what ---------------------------------------------------------------------------------- */
@@ -165,7 +170,7 @@ static hone_status mamba2_hparams(hone_model *m, hone_error *err)
     return recurs_by_tensors(m, NULL, err);
 }
 
-/* Steps and what goes in and out of the state are normed, without weights, where the file says so. */
+/* Steps and what goes in and out of the state are normed where the file says so, or has weights for it. */
 static hone_status mamba_hparams(hone_model *m, hone_error *err)
 {
     static const char normed[] = "ssm.dt_b_c_rms";
@@ -174,13 +179,6 @@ static hone_status mamba_hparams(hone_model *m, hone_error *err)
     if (st == HONE_OK) st = mamba_numbers(m, err);
     if (st == HONE_OK && hn_gguf_find(m->file, hn_arch_key(m, key, normed)) >= 0)
         st = hn_get_bool(m, normed, &m->hp.ssm_normed, err);
-    return st == HONE_OK ? recurs_by_tensors(m, NULL, err) : st;
-}
-
-static hone_status jamba_hparams(hone_model *m, hone_error *err)
-{
-    hone_status st = hn_attn_hparams(m, err);
-    if (st == HONE_OK) st = mamba_numbers(m, err);
     return st == HONE_OK ? recurs_by_tensors(m, NULL, err) : st;
 }
 
@@ -286,14 +284,14 @@ static void mamba2_alone_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t 
     mamba2_plan(out, hp, il);
     recur(out, HN_MIXER_MAMBA2);
 }
+static void mamba_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
+{
+    hybrid_plan(out, hp, il, HN_MIXER_MAMBA);
+}
 static void mamba_alone_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
 {
-    hybrid_plan(out, hp, il, HN_MIXER_MAMBA);
+    mamba_plan(out, hp, il);
     recur(out, HN_MIXER_MAMBA);
-}
-static void jamba_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
-{
-    hybrid_plan(out, hp, il, HN_MIXER_MAMBA);
 }
 static void lfm2_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il) { hybrid_plan(out, hp, il, HN_MIXER_CONV); }
 static void falcon_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
@@ -433,7 +431,7 @@ static const hn_slot jamba_layer[] = {
     { 0 },
 };
 const hn_family hn_family_jamba = HYBRID(
-    "jamba", HN_JAMBA, jamba_hparams, jamba_plan, hn_plain_outer, jamba_layer, .neox = true, .reads = HN_READS_LAYERS,
+    "jamba", HN_JAMBA, mamba_hparams, mamba_plan, hn_plain_outer, jamba_layer, .neox = true, .reads = HN_READS_LAYERS,
     .nope_period = -1, .ffn = HN_FFN_MOE,
     MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_NEVER, .maybe = true, .by_router = true, .reads_lead = true));
 

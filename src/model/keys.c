@@ -202,7 +202,7 @@ static const known_key known[] = {
     READS("ssm.state_size", SSM),
     READS("ssm.time_step_rank", SSM),
     READS("ssm.group_count", SSM & ~MAMBA),
-    READS("ssm.dt_b_c_rms", HN_MAMBA),
+    READS("ssm.dt_b_c_rms", MAMBA),
     READS("shortconv.l_cache", SHORTCONV),
     READS("attention.recurrent_layers", GDN),
     READS("full_attention_interval", GDN),
@@ -355,8 +355,7 @@ static const known_key known[] = {
     AT(0, "ssm.state_size", ALL & ~(SSM | DENSE_GRANITE)),
     AT(0, "ssm.time_step_rank", ALL & ~(SSM | DENSE_GRANITE)),
     AT(0, "ssm.group_count", (ALL & ~(SSM | DENSE_GRANITE)) | MAMBA),
-    AT(0, "ssm.dt_b_c_rms", ALL & ~(HN_MAMBA | HN_JAMBA)),
-    IDLE("ssm.dt_b_c_rms", HN_JAMBA), /* its norms have weights, which say it */
+    AT(0, "ssm.dt_b_c_rms", ALL & ~MAMBA),
     /* pairs (2i, 2i+1), as in Meta's own files and in converted ones; pairs (i, i + n/2) have one layout alone. Orion's
      * converter writes Meta's name, and leaves the rows as they are */
     WORD("reference|Meta AI original pth", "tensor_data_layout", PAIRS | HN_ORION),

@@ -34,7 +34,7 @@ static bool took(asking *a, hone_status st) { return hn_asking_took(a, st); }
 
 static bool inside(char c) { return ((unsigned char)c & 0xC0) == 0x80; }
 
-static hone_status tokens(asking *a, const char *text, size_t len, int flags)
+hone_status hn_asking_tokens(hn_asking *a, const char *text, size_t len, int flags)
 {
     int32_t *ids = NULL;
     size_t n = 0;
@@ -45,6 +45,10 @@ static hone_status tokens(asking *a, const char *text, size_t len, int flags)
         hone_free(ids);
     }
     return st;
+}
+static hone_status tokens(asking *a, const char *text, size_t len, int flags)
+{
+    return hn_asking_tokens(a, text, len, flags);
 }
 
 static hone_status spans(asking *a, const char *text, size_t len)
@@ -236,6 +240,19 @@ static hone_status ask_sampler(asking *a)
     return st;
 }
 
+hone_status hn_asking_picks(hn_asking *a, hone_sampler *s, const float *x, int32_t times)
+{
+    hone_status st = HONE_OK;
+    for (int32_t t = 0; t < times && st == HONE_OK; t++) {
+        int32_t id = -1;
+        st = hone_sampler_pick(s, x, 0, t, &id, &a->err);
+        if (!took(a, st)) break;
+        add_number(a, id);
+        hone_sampler_accept(s, id);
+    }
+    return st;
+}
+
 /* Settings drawn from what each may be, so that any two values meet; more picks than the windows of penalties hold. */
 static hone_status ask_chains(asking *a)
 {
@@ -262,13 +279,7 @@ static hone_status ask_chains(asking *a)
         st = hone_sampler_new(&s, n, &p, &a->err);
         if (!took(a, st)) continue;
         make_logits(x, n, 700 + i);
-        for (int32_t t = 0; t < TIMES && st == HONE_OK; t++) {
-            int32_t id = -1;
-            st = hone_sampler_pick(s, x, 0, t, &id, &a->err);
-            if (!took(a, st)) break;
-            add_number(a, id);
-            hone_sampler_accept(s, id);
-        }
+        st = hn_asking_picks(a, s, x, TIMES);
         hone_sampler_free(s);
     }
     return st;

@@ -21,6 +21,10 @@ static inline bool hn_asking_took(hn_asking *a, hone_status st)
     return st == HONE_OK;
 }
 
+/* Of outer.c: a text's ids; so many picks of one sampler from the same logits, each of which it is told. */
+hone_status hn_asking_tokens(hn_asking *a, const char *text, size_t len, int flags);
+hone_status hn_asking_picks(hn_asking *a, hone_sampler *s, const float *x, int32_t times);
+
 hone_status hn_ask_talks(hn_asking *a);
 /* What an answer's tokens are taken for: reasoning, calls, text, its end; pairs of texts; places in a file. */
 hone_status hn_ask_replies(hn_asking *a);

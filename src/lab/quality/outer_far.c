@@ -28,13 +28,7 @@ static hone_status windows(hn_asking *a)
         st = hone_sampler_new(&s, n, &p, &a->err);
         if (!hn_asking_took(a, st)) continue;
         for (int32_t k = 0; k < n; k++) x[k] = (float)(hn_rand64(0x77696Eu + i, (uint64_t)k) >> 40) * 0x1p-23f;
-        for (int32_t t = 0; t < TIMES && st == HONE_OK; t++) {
-            int32_t id = -1;
-            st = hone_sampler_pick(s, x, 0, t, &id, &a->err);
-            if (!hn_asking_took(a, st)) break;
-            hn_asking_number(a, id);
-            hone_sampler_accept(s, id);
-        }
+        st = hn_asking_picks(a, s, x, TIMES);
         hone_sampler_free(s);
     }
     return st;
@@ -51,13 +45,7 @@ static hone_status long_words(hn_asking *a)
     hone_status st = HONE_OK;
     for (size_t i = 0; i < N && st != HONE_E_NOMEM; i++) {
         for (size_t k = 0; k < lengths[i]; k++) text[k] = (char)('a' + hn_rand64(i + 1, k) % 26);
-        int32_t *ids = NULL;
-        size_t n = 0;
-        st = hone_tokenize(a->m, text, lengths[i], 0, &ids, &n, &a->err);
-        if (!hn_asking_took(a, st)) continue;
-        hn_asking_number(a, (int64_t)n);
-        hn_asking_add(a, ids, n * sizeof *ids);
-        hone_free(ids);
+        st = hn_asking_tokens(a, text, lengths[i], 0);
     }
     free(text);
     return st;
