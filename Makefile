@@ -597,4 +597,4 @@ help:
 FORCE:
 .SECONDARY:
 .PHONY: all tests test-programs run-programs test-objects check test asan ubsan tsan coverage fuzz fuzz-programs fuzz-coverage lint format bench cross cross-programs install uninstall dist clean help FORCE
--include $(patsubst %.c,$(B)/%.d,$(LIB_SRC) $(APP_SRC) $(TEST_SRC) $(FUZZ_SRC) tests/cross/cross_check.c) $(EMULATED:.o=.d) $(INSTRUMENTED:.o=.d)
+-include $(patsubst %.c,$(B)/%.d,$(LIB_SRC) $(APP_SRC) $(TEST_SRC) $(FUZZ_SRC) tests/cross/cross_check.c $(wildcard tests/mutants/*.c)) $(EMULATED:.o=.d) $(INSTRUMENTED:.o=.d)

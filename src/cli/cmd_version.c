@@ -1,5 +1,6 @@
 /* hone version: which hone this is and how it was built. */
 #include "cli/cli.h"
+#include "lab/bench/asked.h"
 
 static int run(const hn_cli *cli)
 {
@@ -10,6 +11,7 @@ static int run(const hn_cli *cli)
     json_t *o = hn_json_new("hone.version/1");
     json_object_set_new(o, "version", json_string(hone_version()));
     json_object_set_new(o, "build", json_string(hone_build_info()));
+    json_object_set_new(o, "asked", json_integer(HN_ASKED_VERSION)); /* for who compares it with another program */
     return hn_json_print(o);
 }
 

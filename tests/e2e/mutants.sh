@@ -150,12 +150,12 @@ while IFS='|' read -r name check words; do
     # what is seen of CPU time alone is seen while two CPUs are free: four times more, before it is said that nobody did
     for again in 1 2 3 4; do
         case "$name $rc" in
-        hidden-thread\ 0 | both-clocks\ 0) one "$name" $check ;; # which leaves the row's own words in $check
+        hidden-thread\ 0 | hidden-thread\ 11 | both-clocks\ 0) one "$name" $check ;; # which leaves the row's own words in $check
         *) break ;;
         esac
     done
     case "$name $rc" in
-    hidden-thread\ 0) if [ "$(nproc)" -lt 2 ] || busy 2; then skip "$name" "no two CPUs are free" && continue; fi ;;
+    hidden-thread\ 0 | hidden-thread\ 11) if [ "$(nproc)" -lt 2 ] || busy 2; then skip "$name" "no two CPUs are free" && continue; fi ;;
     both-clocks\ 0) if busy 1; then skip "$name" "no CPU is free" && continue; fi ;;
     esac
     want=12

@@ -206,7 +206,7 @@ hone_status __wrap_hn_bench_measure(hn_sample *out, hone_session *s, const hone_
     if (mt_is("no-depth")) k.depth = 0;
     if (mt_is("proved-afterwards")) return proved_afterwards(out, s, m, c, err);
     mt_at.sample = true;
-    if (mt_is("raises-priority")) setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) - 5);
+    ml_begin();
     hone_status st = __real_hn_bench_measure(out, s, m, &k, err);
     for (int again = 0; again < 3 && st == HONE_OK && mt_is("best-of-four"); again++) {
         hn_sample other;
@@ -313,6 +313,22 @@ static void read_from_disk(const char *path)
     close(fd);
 }
 
+void ml_begin(void)
+{
+    if (mt_is("raises-priority")) setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) - 5);
+}
+
+void ml_end(void)
+{
+    if (mt_is("leaves-a-process") && fork() == 0) { /* another session, and nothing open that anybody waits for */
+        setsid();
+        for (int fd = 0; fd < 64; fd++) close(fd);
+        sleep(60);
+        _exit(0);
+    }
+    if (mt_is("pages-read")) read_from_disk(getenv("HONE_MUTANT_FILE"));
+}
+
 void __real_hn_claims_add(json_t *result, uint64_t clock0_ns, uint64_t witness0_ns);
 void __wrap_hn_claims_add(json_t *result, uint64_t clock0_ns, uint64_t witness0_ns);
 void __wrap_hn_claims_add(json_t *result, uint64_t clock0_ns, uint64_t witness0_ns)
@@ -332,13 +348,7 @@ void __wrap_hn_claims_add(json_t *result, uint64_t clock0_ns, uint64_t witness0_
         json_object_set_new(result, "parse_ms",
                             json_real(0.95 * json_number_value(json_object_get(result, "parse_ms"))));
     if (mt_is("work-before-the-clock")) json_object_set_new(result, "process_witness_s", json_real(1000));
-    if (mt_is("leaves-a-process") && fork() == 0) { /* another session, and nothing open that anybody waits for */
-        setsid();
-        for (int fd = 0; fd < 64; fd++) close(fd);
-        sleep(60);
-        _exit(0);
-    }
-    if (mt_is("pages-read")) read_from_disk(getenv("HONE_MUTANT_FILE"));
+    ml_end();
     if (mt_is("slow-is-disturbed")) json_object_set_new(result, "major_faults", json_integer(3));
     if (mt_is("slow-to-load")) json_object_set_new(result, "load_ms", json_real(1e6));
 }

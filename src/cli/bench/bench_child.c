@@ -3,6 +3,7 @@
  * object and ends. Owns opening the model; the measuring is lab's. */
 #include "cli/cli.h"
 #include "cli/lab/quality_paths.h"
+#include "lab/bench/asked.h"
 #include "lab/bench/bench.h"
 #include "lab/bench/claims.h"
 #include "lab/bench/process.h"
@@ -153,6 +154,22 @@ static int run_sample(child *c, const char *unused)
     rc = finish(c, o, false);
     hn_sample_free(&s);
     return rc;
+}
+
+/* What is asked on its standard input (lab/bench/asked.h). */
+static int run_asked(child *c, const char *unused)
+{
+    hn_bench_config k = config_of(c->cli);
+    hone_error err;
+    json_t *o;
+    int rc = open_all(c, k.depth + (k.n_prompt > 0 ? k.n_prompt : 1) + k.n_gen, 1);
+    if (rc) return rc;
+    if (hn_asked_answer(&o, c->s, c->m, STDIN_FILENO, STDOUT_FILENO, &err) != HONE_OK) return hn_cli_fail(&err);
+    json_t *engine = engine_json(c);
+    json_object_set_new(engine, "kv", hn_lab_str(hn_opts_str(c->cli->opts, "kv")));
+    json_object_set_new(engine, "chunk", json_integer(hn_opts_i32(c->cli->opts, "chunk")));
+    json_object_set_new(o, "engine", engine);
+    return hn_json_print(o);
 }
 
 /* "ID,ID,…": [n_gen]; NULL: not so many. */
@@ -524,12 +541,12 @@ int hn_bench_child(const hn_cli *cli)
         const char *name;
         bool word;
         int (*run)(child *, const char *);
-    } modes[] = { { "_sample", false, run_sample },  { "_quality", false, run_quality },
-                  { "_load", false, run_load },      { "_memory", true, run_memory },
-                  { "_request", true, run_request }, { "_uncached", true, run_uncached },
-                  { "_batch", true, run_batch },     { "_alone", true, run_alone },
-                  { "_cost", false, run_cost },      { "_check", true, run_check },
-                  { "_net", true, run_net } };
+    } modes[] = { { "_sample", false, run_sample },    { "_asked", false, run_asked },
+                  { "_quality", false, run_quality },  { "_load", false, run_load },
+                  { "_memory", true, run_memory },     { "_request", true, run_request },
+                  { "_uncached", true, run_uncached }, { "_batch", true, run_batch },
+                  { "_alone", true, run_alone },       { "_cost", false, run_cost },
+                  { "_check", true, run_check },       { "_net", true, run_net } };
     int n = hn_opts_n_args(cli->opts), rc = -1;
     int64_t t0 = 0;
     hn_parse_i64(&t0, hn_opts_arg(cli->opts, n - 1), 0, INT64_MAX, "time", NULL);

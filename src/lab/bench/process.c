@@ -1,4 +1,4 @@
-/* The launcher of processes and its two collectors. What runs to be timed writes into files
+/* The launcher of processes and its collectors. What runs to be timed writes into files
  * without a name, so that nothing here runs while it does; what talks JSON writes into
  * pipes, read as it comes. A process that crashes, is killed or talks nonsense is a result
  * to report. */
@@ -261,6 +261,162 @@ hone_status hn_process_run(hn_process *out, const hn_process_params *p, hone_err
     if (e >= 0) close(e);
     free(env);
     if (st != HONE_OK) hn_process_free(out);
+    return st;
+}
+
+/* ---- a program that is asked ---------------------------------------------------------------- */
+
+struct hn_talk_about {
+    family before;
+    cpus mine;
+};
+
+static void talk_close(int *fd)
+{
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+}
+
+hone_status hn_talk_start(hn_talk *t, const hn_process_params *p, hone_error *err)
+{
+    int in[2] = { -1, -1 }, out[2] = { -1, -1 };
+    *t = (hn_talk){ .in = -1, .out = -1, .err = nameless(), .stop = p->stop };
+    char **env = environment(p->env);
+    t->about = calloc(1, sizeof *t->about);
+    hone_status st = HONE_OK;
+    if (p->stop && p->stop(NULL)) st = HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
+    else if (!env || !t->about) st = HN_FAIL(err, HONE_E_NOMEM, "environment of %s", p->argv[0]);
+    else if (t->err < 0 || hn_os_pipe(in, false) != 0 || hn_os_pipe(out, false) != 0)
+        st = HN_FAIL(err, HONE_E_IO, "pipes to %s: %s", p->argv[0], strerror(errno));
+    if (st == HONE_OK) {
+        const launch l = { .program = p->argv[0],
+                           .argv = p->argv,
+                           .env = env,
+                           .dir = p->dir,
+                           .in = in[0],
+                           .out = out[1],
+                           .err = t->err,
+                           .own_group = true };
+        t->about->before.adopts = hn_os_adopt(true);
+        cpus_look(&t->about->mine);
+        t->from = hn_clock_ns();
+        t->pid = start(&l);
+        int why = errno;
+        family_look(&t->about->before);
+        if (t->pid < 0) {
+            t->pid = 0;
+            family_end(&t->about->before);
+            st = HN_FAIL(err, HONE_E_IO, "starting %s: %s", p->argv[0], strerror(why));
+        }
+    }
+    talk_close(&in[0]);
+    talk_close(&out[1]);
+    t->in = in[1];
+    t->out = out[0];
+    free(env);
+    if (st == HONE_OK) return st;
+    talk_close(&t->in);
+    talk_close(&t->out);
+    talk_close(&t->err);
+    free(t->about);
+    *t = (hn_talk){ 0 };
+    return st;
+}
+
+hone_status hn_talk_say(hn_talk *t, const void *data, size_t n, hone_error *err)
+{
+    const char *p = data;
+    while (n) {
+        ssize_t k = write(t->in, p, n);
+        if (k < 0 && errno == EINTR && !(t->stop && t->stop(NULL))) continue;
+        if (k < 0 && errno == EPIPE) return HONE_OK;
+        if (k < 0 && errno == EINTR) return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
+        if (k < 0) return HN_FAIL(err, HONE_E_IO, "asking the measured process: %s", strerror(errno));
+        p += k;
+        n -= (size_t)k;
+    }
+    return HONE_OK;
+}
+
+void hn_talk_look(hn_talk *t)
+{
+    hn_memory m;
+    uint64_t again = hn_memory_anon_again(t->pid);
+    if (again > t->anon) t->anon = again;
+    if (!hn_memory_read(&m, t->pid)) return;
+    if (m.anon > t->anon) t->anon = m.anon;
+    if (m.hwm > m.file && m.hwm - m.file > t->anon) t->anon = m.hwm - m.file; /* gone again, and it was no file's */
+}
+
+/* More of what it writes; false: there is no more. */
+static hone_status talk_read(hn_talk *t, bool *more, uint64_t *at, hone_error *err)
+{
+    enum { PIECE = 1 << 16 };
+    struct pollfd p = { .fd = t->out, .events = POLLIN };
+    *more = true;
+    if (t->taken) {
+        memmove(t->heard, t->heard + t->taken, t->n - t->taken);
+        t->n -= t->taken;
+        t->taken = 0;
+    }
+    if (t->n + PIECE + 1 > t->cap) {
+        size_t cap = 2 * t->cap + 2 * PIECE;
+        char *grown = cap <= MAX_RESULT ? realloc(t->heard, cap) : NULL;
+        if (!grown) return HN_FAIL(err, HONE_E_NOMEM, "what the measured process says is too long");
+        t->heard = grown;
+        t->cap = cap;
+    }
+    int ready = poll(&p, 1, LOOK_MS);
+    *at = hn_clock_ns();
+    if (t->stop && t->stop(NULL)) return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
+    if (ready <= 0) {
+        if (t->spoke) hn_talk_look(t); /* before its first word it may still be this program */
+        return HONE_OK;
+    }
+    ssize_t k = read(t->out, t->heard + t->n, PIECE);
+    if (k < 0 && errno == EINTR) return HONE_OK;
+    *more = k > 0;
+    if (k > 0) t->n += (size_t)k;
+    t->spoke = t->spoke || k > 0;
+    return HONE_OK;
+}
+
+hone_status hn_talk_hear(hn_talk *t, char **line, uint64_t *at, hone_error *err)
+{
+    bool more = true;
+    *line = NULL;
+    *at = hn_clock_ns(); /* of a line that is here already */
+    for (;;) {
+        char *from = t->heard ? t->heard + t->taken : NULL, *end = from ? memchr(from, '\n', t->n - t->taken) : NULL;
+        if (end) {
+            *end = 0;
+            *line = from;
+            t->taken = (size_t)(end + 1 - t->heard);
+            return HONE_OK;
+        }
+        if (!more) return HONE_OK;
+        hone_status st = talk_read(t, &more, at, err);
+        if (st != HONE_OK) return st;
+    }
+}
+
+hone_status hn_talk_end(hn_talk *t, hn_process *out, hone_error *err)
+{
+    *out = (hn_process){ .exit_code = -1 };
+    if (!t->pid) return HONE_OK;
+    const bool stopped = t->stop && t->stop(NULL);
+    const char *const argv[] = { "the measured process", NULL };
+    talk_close(&t->in);
+    talk_close(&t->out); /* who goes on talking is told so */
+    if (stopped) kill(-t->pid, SIGKILL);
+    hone_status st = wait_for(out, t->pid, t->from, &(hn_process_params){ .argv = argv, .stop = t->stop }, err);
+    out->n_left = family_end(&t->about->before);
+    out->moved = cpus_changed(&t->about->mine);
+    if (st == HONE_OK) out->said = content(t->err, MAX_SAID, NULL);
+    talk_close(&t->err);
+    free(t->about);
+    free(t->heard);
+    *t = (hn_talk){ 0 };
     return st;
 }
 

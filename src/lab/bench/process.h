@@ -1,7 +1,7 @@
-/* process: programs run apart from this one, by one launcher, and collected in two ways:
- * a program of any kind is timed from outside (hn_process_run); this program again talks
- * JSON over a pipe and is looked at meanwhile (hn_child_run). Refuses to know what is
- * measured. */
+/* process: programs run apart from this one, by one launcher, and collected in three ways:
+ * a program of any kind is timed from outside (hn_process_run); one that answers questions
+ * is timed answer by answer (hn_talk); this program again talks JSON over a pipe and is
+ * looked at meanwhile (hn_child_run). Refuses to know what is measured. */
 #ifndef HN_PROCESS_H
 #define HN_PROCESS_H
 
@@ -37,6 +37,32 @@ hone_status hn_process_run(hn_process *out, const hn_process_params *p, hone_err
 void hn_process_free(hn_process *p);
 /* "ended with exit code 3: what it said last"; dst "" when it ended well. */
 void hn_process_why(const hn_process *p, char *dst, size_t cap);
+
+/* ---- a program that is asked: its answers come when this process's clock says --------------- */
+
+typedef struct hn_talk {
+    int pid, in, out, err; /* pid 0: there is none; in: where it reads; out, err: what it writes */
+    uint64_t from;         /* hn_clock_ns, when it was started */
+    uint64_t anon;         /* bytes: most memory of its own, looked at regularly and at each answer */
+    char *heard;           /* read and not taken yet: [taken, n) */
+    size_t n, cap, taken;
+    bool spoke;
+    bool (*stop)(void *);
+    struct hn_talk_about *about; /* what must be the same behind its end */
+} hn_talk;
+/* Starts it as hn_process_run does, with its standard input and output here: p->alone and p->keep_out are taken for
+ * granted. */
+hone_status hn_talk_start(hn_talk *t, const hn_process_params *p, hone_error *err);
+/* What it has ended before it read is no error: the next answer is. */
+hone_status hn_talk_say(hn_talk *t, const void *data, size_t n, hone_error *err);
+/* Its next line, NUL-terminated, without its end, until the next call; *at: hn_clock_ns when it was there. NULL: it has
+ * no more to say. */
+hone_status hn_talk_hear(hn_talk *t, char **line, uint64_t *at, hone_error *err);
+/* Its memory now, which counts as seen. */
+void hn_talk_look(hn_talk *t);
+/* Nothing more is said: waits for its end. *out: as of hn_process_run, without what it wrote on stdout. A talk that was
+ * not started is left alone; one that is stopped, or failed, is killed. */
+hone_status hn_talk_end(hn_talk *t, hn_process *out, hone_error *err);
 
 /* ---- a program that runs beside this one until it is told to end: a server --------------------- */
 

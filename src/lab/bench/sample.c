@@ -18,17 +18,38 @@ static bool usable(const hone_model *m, int32_t id)
     return hone_token_piece(m, id, false, &len) && len > 0 && !hone_token_is_eog(m, id);
 }
 
+enum { TRIES = 64 }; /* after that many even a control token will do */
+
+/* Try number t for the id at place `at` of a stream. */
+static int32_t tried(uint64_t seed, int64_t at, uint64_t t, int32_t n_vocab)
+{
+    const uint64_t stream = 0x62656E6368u ^ (seed << 8);
+    return (int32_t)(hn_rand64(stream, (uint64_t)at * TRIES + t) % (uint64_t)n_vocab);
+}
+
 void hn_bench_ids(int32_t *ids, int32_t n, int32_t first, uint64_t seed, const hone_model *m)
 {
-    enum { TRIES = 64 };
-    const uint64_t stream = 0x62656E6368u ^ (seed << 8);
     hone_model_info info;
     hone_model_get_info(m, &info);
     for (int32_t i = 0; i < n; i++)
-        for (uint64_t t = 0; t < TRIES; t++) { /* after that many even a control token will do */
-            ids[i] = (int32_t)(hn_rand64(stream, (uint64_t)(first + i) * TRIES + t) % (uint64_t)info.n_vocab);
+        for (uint64_t t = 0; t < TRIES; t++) {
+            ids[i] = tried(seed, first + i, t, info.n_vocab);
             if (!info.has_tokenizer || usable(m, ids[i])) break;
         }
+}
+
+void hn_bench_ids_of(int32_t *ids, int32_t n, int32_t first, uint64_t seed, const bool *may, int32_t n_vocab)
+{
+    for (int32_t i = 0; i < n; i++)
+        for (uint64_t t = 0; t < TRIES; t++)
+            if (may[ids[i] = tried(seed, first + i, t, n_vocab)]) break;
+}
+
+void hn_bench_usable(bool *out, const hone_model *m)
+{
+    hone_model_info info;
+    hone_model_get_info(m, &info);
+    for (int32_t id = 0; id < info.n_vocab; id++) out[id] = !info.has_tokenizer || usable(m, id);
 }
 
 /* The kernel's files take as long as the kernel likes, some milliseconds on a virtual machine that is busy: what they

@@ -22,6 +22,9 @@ typedef struct hn_bench_config {
  * asks for another prompt in each round); control and empty tokens left out where the model has a tokenizer. ids [n]
  * from place `first` of the stream. */
 void hn_bench_ids(int32_t *ids, int32_t n, int32_t first, uint64_t seed, const hone_model *m);
+/* The same where the model is no longer open: usable [n_vocab] of its tokens, as hn_bench_usable has filled it. */
+void hn_bench_ids_of(int32_t *ids, int32_t n, int32_t first, uint64_t seed, const bool *usable, int32_t n_vocab);
+void hn_bench_usable(bool *usable, const hone_model *m);
 
 typedef struct hn_sample { /* NaN: not measured */
     double load_ms, ttft_ms, prefill_tok_s, decode_tok_s;

@@ -27,6 +27,7 @@ typedef struct run {
 struct hn_same {
     hn_side *a, *b;
     bool allowed; /* other answers of the two sides */
+    bool told;    /* b's plain runs cannot be timed from here, and a's could */
     run *run;
     size_t n, cap;
 };
@@ -40,6 +41,10 @@ hone_status hn_same_new(hn_same **out, hn_side *a, hn_side *b, bool different, b
     bool both = hn_side_can_ask(a) && hn_side_can_ask(b) && !different;
     hn_side_ask(a, both ? seed | 1 : 0);
     hn_side_ask(b, both ? seed | 1 : 0);
+    bool asked = hn_side_can_talk(a) && hn_side_can_talk(b);
+    (*out)->told = hn_side_can_talk(a) && !asked;
+    hn_side_talk(a, asked);
+    hn_side_talk(b, asked);
     return HONE_OK;
 }
 
@@ -189,6 +194,11 @@ hone_status hn_same_check(hn_same *s, const hn_side *side, const hn_target *t, c
                        "run %zu of side %c (%s) proves nothing of its answer, and its program is one that can",
                        runs_before(s, s->n - 1), "ab"[r->side],
                        HN_ESC(name_of(s, r->side), strlen(name_of(s, r->side))));
+    if (s->told && !s->allowed && hn_side_must_prove(s->a, t))
+        return HN_FAIL(err, HONE_E_NUMERIC,
+                       "side b (%s) tells the times of its runs itself, and side a's can be asked and timed from here; "
+                       "an older program, which cannot, is named first, as side a",
+                       HN_ESC(name_of(s, 1), strlen(name_of(s, 1))));
     json_t *keep = NULL;
     const char *missing = unproved(s, s->n - 1, &keep);
     r->differs = missing && s->allowed;

@@ -3,7 +3,9 @@
 #define _GNU_SOURCE
 #include "base/json_tree.h"
 #include "lab/judge/sides.h"
+#include "lab/judge/asker.h"
 #include "lab/judge/side_commit.h"
+#include "lab/bench/asked.h"
 #include "lab/bench/bench.h"
 #include "lab/bench/claims.h"
 #include "base/os.h"
@@ -40,14 +42,17 @@ struct hn_side {
     int n_env;
     char program[PATH_CAP];
     char version[64], commit[64];
-    int dirty;                /* -1: not known */
-    char hash[24], why[512];  /* of quality, once asked for */
-    char older[24];           /* the same by the older kind of hash; "" */
-    hn_outer outer;           /* and what else it answered then */
-    json_t *detail;           /* which ways were gone then, in its quality_detail */
-    const hn_target *asked;   /* the target that was asked for them */
-    bool can_ask;             /* takes --prompt-seed, and proves its answers */
-    bool can_walk;            /* has the hash of every way of computing, q2 */
+    int dirty;               /* -1: not known */
+    char hash[24], why[512]; /* of quality, once asked for */
+    char older[24];          /* the same by the older kind of hash; "" */
+    hn_outer outer;          /* and what else it answered then */
+    json_t *detail;          /* which ways were gone then, in its quality_detail */
+    const hn_target *asked;  /* the target that was asked for them */
+    bool can_ask;            /* takes --prompt-seed, and proves its answers */
+    bool can_walk;           /* has the hash of every way of computing, q2 */
+    bool can_talk, talks;    /* answers what is asked through a pipe (asker.h); so it is asked */
+    hn_asker *asker;         /* of the model asked last, `asked_of` */
+    const char *asked_of;
     uint64_t series, n_asked; /* of prompts; questions so far */
     hn_kern kern;
     hn_kern_bench *bench; /* resident */
@@ -153,6 +158,7 @@ static hone_status ask_version(hn_side *s, hone_error *err)
         st = HN_FAIL(err, HONE_E_ARG, "%s: not a hone program: `version --json` %s",
                      HN_ESC(s->program, strlen(s->program)), why[0] ? why : "gave no version");
     } else {
+        s->can_talk = json_integer_value(json_object_get(o, "asked")) == HN_ASKED_VERSION;
         snprintf(s->version, sizeof s->version, "%.60s", v);
         if (s->kind != SIDE_COMMIT) snprintf(s->commit, sizeof s->commit, "%.60s", c ? c + 9 : "");
         char *plus = strstr(s->commit, "+dirty");
@@ -182,7 +188,7 @@ static hone_status open_binary(hn_side *s, const char *path, hone_error *err)
 static hone_status open_self(hn_side *s, hone_error *err)
 {
     s->kind = SIDE_SELF;
-    s->can_ask = s->can_walk = true;
+    s->can_ask = s->can_walk = s->can_talk = true;
     if (!hn_os_program_path(s->program, sizeof s->program))
         return HN_FAIL(err, HONE_E_IO, "this program cannot find itself (on Linux this needs /proc)");
     hn_environ e;
@@ -276,6 +282,7 @@ void hn_side_close(hn_side *s)
     if (!s) return;
     hn_side_leave(s);
     json_decref(s->detail);
+    hn_asker_free(s->asker);
     free(s->label);
     free(s->words);
     free(s);
@@ -439,27 +446,36 @@ static void set_env(command *c, const hn_side *s, uint64_t salt)
     c->env[n] = NULL;
 }
 
-/* PROGRAM bench [ID] -m MODEL … --json. The plain run is asked for without an id, which older programs know too. What
- * a side says itself replaces what is said of both. */
-static hone_status bench_command(command *c, const hn_side *s, const hn_target *t, bool quality, uint64_t question,
-                                 uint64_t salt, hone_error *err)
+static bool is_plain(const hn_target *t)
 {
     const hn_bench_entry *e = t->id ? hn_bench_find(t->id) : NULL;
-    bool plain = quality || !t->id || (e && e->plain);
+    return !t->id || (e && e->plain);
+}
+
+/* What of a bench is run: it, the hash of its model's answers, or its measured process alone, which is asked. */
+typedef enum run_kind { RUN_BENCH, RUN_QUALITY, RUN_ASKED } run_kind;
+
+/* PROGRAM bench [ID] -m MODEL … --json. The plain run is asked for without an id, which older programs know too. What
+ * a side says itself replaces what is said of both. */
+static hone_status bench_command(command *c, const hn_side *s, const hn_target *t, run_kind kind, uint64_t question,
+                                 uint64_t salt, hone_error *err)
+{
+    const bool quality = kind == RUN_QUALITY, plain = kind == RUN_BENCH && is_plain(t);
     hn_argv *a = &c->argv;
     *c = (command){ .argv = { 0 } };
-    hn_argv_extend(a, (const char *const[]){ s->program, "bench", NULL });
-    if (!plain) hn_argv_add(a, "%s", t->id);
+    hn_argv_extend(a, (const char *const[]){ s->program, "bench", kind == RUN_ASKED ? "_asked" : NULL, NULL });
+    if (kind == RUN_BENCH && !plain) hn_argv_add(a, "%s", t->id);
     if (t->model) hn_argv_add(a, "--model=%s", t->model);
     for (int i = 0; i < HN_SIDE_ARGS && t->args[i]; i++) /* which hash matters where one is made */
         if (quality || !hn_argv_is(t->args[i], "quality")) hn_argv_extend(a, (const char *const[]){ t->args[i], NULL });
     for (int i = 0; i < s->n_keys; i++)
         hn_argv_set(a, strcmp(s->key[i], "t") == 0 ? "threads" : s->key[i], "%s", s->value[i]);
     if (quality) hn_argv_extend(a, (const char *const[]){ "--n-prompt=4", "--n-gen=2", "--depth=0", NULL });
-    if (plain) hn_argv_extend(a, (const char *const[]){ "-r", "1", NULL });
-    if (plain && !quality) hn_argv_add(a, "--no-quality");
-    if (plain && !quality && question) hn_argv_set(a, "prompt-seed", "%" PRIu64, question);
-    hn_argv_add(a, "--json");
+    if (plain || quality) hn_argv_extend(a, (const char *const[]){ "-r", "1", NULL });
+    if (plain) hn_argv_add(a, "--no-quality");
+    if (plain && question) hn_argv_set(a, "prompt-seed", "%" PRIu64, question);
+    if (kind == RUN_ASKED) hn_argv_add(a, "%" PRIu64, hn_clock_ns() >> 1); /* as every measured process has one */
+    else hn_argv_add(a, "--json");
     set_env(c, s, salt);
     return hn_argv_check(a, s->program, err);
 }
@@ -575,12 +591,11 @@ static void take_model(hn_measured *out, json_t *model)
         snprintf(out->model[i], sizeof out->model[i], "%.64s", hn_record_text(model, keys[i]));
 }
 
-/* What the records prove of their answers: all of it, or it could not be compared. */
-static hone_status take_proofs(hn_measured *out, json_t *plain, json_t *list, const hn_side *s, hone_error *err)
+/* What a plain run, or its records, prove of their answers: all of it, or it could not be compared. */
+static hone_status take_proofs(hn_measured *out, json_t *proof, json_t *list, const hn_side *s, hone_error *err)
 {
     json_t *all = json_object(), *r;
     size_t i;
-    json_t *proof = json_object_get(json_object_get(plain, "extra"), "proof");
     if (json_object_get(proof, "all")) json_object_set(all, "", proof);
     json_array_foreach(list, i, r)
     {
@@ -661,12 +676,78 @@ static uint64_t question_of(uint64_t series, uint64_t k)
     return (q >> 16) | 1;
 }
 
+/* ---- a plain run, asked and timed from here ------------------------------------------------- */
+
+/* The same numbers as a record of it would say, by this process's clock. */
+static void take_heard(hn_measured *out, const hn_heard *h)
+{
+    json_t *engine = json_object_get(h->told, "engine"), *proof = json_object_get(h->told, "proof");
+    const double gaps = h->n_gen > 1 ? h->n_gen - 1 : 0;
+    add_metric(out, "load_ms", "ms", false, 1e3 * h->load_s);
+    if (h->prompt_s > 0) add_metric(out, "prefill_tok_s", "tok/s", true, h->n_prompt / h->prompt_s);
+    if (h->prompt_s > 0) add_metric(out, "ttft_ms", "ms", false, 1e3 * h->prompt_s);
+    if (h->gen_s > 0) add_metric(out, "decode_tok_s", "tok/s", true, gaps / h->gen_s);
+    add_metric(out, "peak_anon_mb", "MB", false, h->anon_mb);
+    for (int i = 0; i < out->n; i++) out->m[i].proved = proof != NULL;
+    out->anon_mb = h->anon_mb;
+    out->part_s[HN_PART_LOAD] = h->load_s;
+    out->part_s[HN_PART_PROMPT] = out->part_s[HN_PART_FIRST] = h->prompt_s;
+    out->part_s[HN_PART_GEN] = h->gen_s;
+    out->claimed_s = h->load_s + (isfinite(h->prompt_s) ? h->prompt_s : 0) + (isfinite(h->gen_s) ? h->gen_s : 0);
+    snprintf(out->weights, sizeof out->weights, "%s",
+             json_is_true(json_object_get(engine, "packed")) ? "packed" : "plain");
+    if (json_is_integer(json_object_get(engine, "threads")))
+        snprintf(out->ran, sizeof out->ran, "--threads %d, %.20s, kv %.10s, chunk %d",
+                 (int)json_integer_value(json_object_get(engine, "threads")), hn_record_text(engine, "cpu"),
+                 hn_record_text(engine, "kv"), (int)json_integer_value(json_object_get(engine, "chunk")));
+}
+
+static hone_status asker_of(hn_side *s, const hn_target *t, const char *const *argv, hone_error *err)
+{
+    const char *pre = NULL;
+    if (s->asker && strcmp(s->asked_of, t->model) == 0) return HONE_OK;
+    for (; *argv; argv++)
+        if (strncmp(*argv, "--pre=", 6) == 0) pre = *argv + 6;
+    hn_asker_free(s->asker);
+    s->asked_of = t->model;
+    return hn_asker_new(&s->asker, t->model, pre, err);
+}
+
+static hone_status measure_asked(hn_measured *out, hn_side *s, const hn_target *t, uint64_t salt, hone_error *err)
+{
+    command c;
+    hn_heard h;
+    if (s->series) out->question = question_of(s->series, s->n_asked++);
+    hone_status st = bench_command(&c, s, t, RUN_ASKED, out->question, salt, err);
+    const hn_ask_run q = { .argv = hn_argv_words(&c.argv), .env = c.env, .question = out->question, .stop = t->stop };
+    if (st == HONE_OK) st = asker_of(s, t, q.argv, err);
+    if (st == HONE_OK) st = hn_asker_run(&h, s->asker, &q, err);
+    if (st == HONE_OK && !h.told && !h.invalid[0]) {
+        st = failed(s, &h.process, err);
+        hn_heard_free(&h);
+    }
+    if (st == HONE_OK) {
+        take_heard(out, &h);
+        take_process(out, &h.process);
+        snprintf(out->invalid, sizeof out->invalid, "%s", h.invalid);
+        if (!out->invalid[0] && h.process.raised)
+            snprintf(out->invalid, sizeof out->invalid, "it raised its own priority");
+        if (!out->invalid[0]) (void)meddles(out->invalid, sizeof out->invalid, &h.process);
+        if (!out->invalid[0]) (void)hn_claims_settings(h.told, q.argv, out->invalid, sizeof out->invalid);
+        check_threads(out, &h.process, threads_asked(q.argv));
+        st = take_proofs(out, json_object_get(h.told, "proof"), NULL, s, err);
+        hn_heard_free(&h);
+    }
+    hn_argv_free(&c.argv);
+    return st;
+}
+
 static hone_status measure_bench(hn_measured *out, hn_side *s, const hn_target *t, uint64_t salt, hone_error *err)
 {
     command c;
     hn_process r;
     if (s->series) out->question = question_of(s->series, s->n_asked++);
-    hone_status st = bench_command(&c, s, t, false, out->question, salt, err);
+    hone_status st = bench_command(&c, s, t, RUN_BENCH, out->question, salt, err);
     const hn_process_params p = {
         .argv = hn_argv_words(&c.argv), .env = c.env, .alone = true, .keep_out = true, .stop = t->stop
     };
@@ -697,7 +778,7 @@ static hone_status measure_bench(hn_measured *out, hn_side *s, const hn_target *
             take_times(out, o, config);
             check_threads(out, &r, threads);
         }
-        if (st == HONE_OK) st = take_proofs(out, o, list, s, err);
+        if (st == HONE_OK) st = take_proofs(out, json_object_get(json_object_get(o, "extra"), "proof"), list, s, err);
         if (st == HONE_OK && out->n == 0 && !out->invalid[0]) st = failed(s, &r, err);
         if (st == HONE_OK && r.exit_code == 1 && !out->invalid[0]) st = failed(s, &r, err);
         take_process(out, &r);
@@ -756,7 +837,8 @@ hone_status hn_side_measure(hn_measured *out, hn_side *s, const hn_target *t, ui
         .claimed_s = NAN, .wall_s = NAN, .part_s = { NAN, NAN, NAN, NAN }, .anon_mb = NAN, .rss_mb = NAN
     };
     if (s->kind == SIDE_COMMAND) return measure_command(out, s, t, salt, err);
-    return s->bench ? measure_kernel(out, s, t, err) : measure_bench(out, s, t, salt, err);
+    if (s->bench) return measure_kernel(out, s, t, err);
+    return s->talks && is_plain(t) ? measure_asked(out, s, t, salt, err) : measure_bench(out, s, t, salt, err);
 }
 
 hone_status hn_side_ask_mode(json_t **out, hn_side *s, const char *mode, const char *word, const char *cpu,
@@ -795,11 +877,10 @@ hone_status hn_side_ask_mode(json_t **out, hn_side *s, const char *mode, const c
 
 bool hn_side_can_ask(const hn_side *s) { return s->can_ask; }
 
-bool hn_side_must_prove(const hn_side *s, const hn_target *t)
-{
-    const hn_bench_entry *e = t->id ? hn_bench_find(t->id) : NULL;
-    return s->can_ask && e && e->plain;
-}
+bool hn_side_must_prove(const hn_side *s, const hn_target *t) { return s->can_ask && t->id && is_plain(t); }
+
+bool hn_side_can_talk(const hn_side *s) { return s->can_talk; }
+void hn_side_talk(hn_side *s, bool talks) { s->talks = talks; }
 
 void hn_side_ask(hn_side *s, uint64_t series)
 {
@@ -846,7 +927,7 @@ hone_status hn_side_quality(hn_side *s, const hn_target *t, char hash[24], char 
         command c;
         hn_process r;
         s->hash[0] = s->why[0] = s->older[0] = 0;
-        st = bench_command(&c, s, t, true, 0, 0, err);
+        st = bench_command(&c, s, t, RUN_QUALITY, 0, 0, err);
         if (st == HONE_OK) st = ask(&r, s, hn_argv_words(&c.argv), c.env, t->stop, err);
         hn_argv_free(&c.argv);
         if (st != HONE_OK) return st;

@@ -86,6 +86,9 @@ void hn_side_leave(hn_side *s);
 
 /* Can its runs be asked other prompts than that of everyone? Programs from before there were such cannot. */
 bool hn_side_can_ask(const hn_side *s);
+/* Can plain runs of it be asked and timed from here (asker.h)? From now on they are, or tell their own times. */
+bool hn_side_can_talk(const hn_side *s);
+void hn_side_talk(hn_side *s, bool talks);
 /* Must a run prove its answers? One that can be asked, and whose record is that of a plain run. */
 bool hn_side_must_prove(const hn_side *s, const hn_target *t);
 /* From now on, run k of this side for a target is asked prompt k of a series; 0: that of everyone. */
