@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Takes word (NULL: there was no memory for it). */
 static void put(hn_argv *a, size_t at, char *word)
@@ -46,13 +47,29 @@ bool hn_argv_is(const char *word, const char *name)
     return strncmp(word, "--", 2) == 0 && strncmp(word + 2, name, n) == 0 && (word[2 + n] == '=' || word[2 + n] == 0);
 }
 
-/* Where the option that `word` spells stands; a->n: nowhere, or word is no option. */
-static size_t place_of(const hn_argv *a, const char *word)
+/* Does `other` spell the same option as `word`, which is one? */
+static bool same_option(const char *other, const char *word)
 {
-    size_t i = a->n, n = strcspn(word, "=");
-    if (strncmp(word, "--", 2) == 0 && n > 2)
-        for (i = 0; i < a->n && !(strcspn(a->word[i], "=") == n && strncmp(a->word[i], word, n) == 0);) i++;
-    return i;
+    size_t n = strcspn(word, "=");
+    return strncmp(word, "--", 2) == 0 && n > 2 && strcspn(other, "=") == n && strncmp(other, word, n) == 0;
+}
+
+/* Puts word in the place of the first of n words that spells its option, and takes the others away; where there is
+ * none, behind all. Returns how many of n are left. */
+static size_t replace(hn_argv *a, size_t n, char *word)
+{
+    size_t at = 0;
+    while (word && at < n && !same_option(a->word[at], word)) at++;
+    for (size_t i = at + 1; word && i < n; i++) {
+        if (!same_option(a->word[i], word)) continue;
+        free(a->word[i]);
+        memmove(a->word + i, a->word + i + 1, (a->n - i) * sizeof *a->word); /* with the NULL behind the last */
+        a->n--;
+        n--;
+        i--;
+    }
+    put(a, at < n ? at : a->n, word);
+    return n;
 }
 
 void hn_argv_set(hn_argv *a, const char *name, const char *fmt, ...)
@@ -64,12 +81,19 @@ void hn_argv_set(hn_argv *a, const char *name, const char *fmt, ...)
     va_end(ap);
     if (value && asprintf(&word, "--%s=%s", name, value) < 0) word = NULL;
     free(value);
-    put(a, word ? place_of(a, word) : a->n, word);
+    replace(a, a->n, word);
 }
 
 void hn_argv_extend(hn_argv *a, const char *const *words)
 {
-    for (; words && *words; words++) put(a, place_of(a, *words), strdup(*words));
+    size_t had = a->n;
+    for (size_t i = 0; words && words[i]; i++) {
+        bool again = false; /* an option that may stand several times does */
+        for (size_t k = 0; k < i; k++) again = again || same_option(words[k], words[i]);
+        char *word = strdup(words[i]);
+        if (again) put(a, a->n, word);
+        else had = replace(a, had, word);
+    }
 }
 
 hone_status hn_argv_check(const hn_argv *a, const char *what, hone_error *err)

@@ -1,4 +1,4 @@
-/* argv: the words of a command line that is being made, each option once. Owns the memory
+/* argv: the words of a command line that is being made, of which later options overrule earlier ones. Owns the memory
  * of the words; refuses to know what they mean and who runs them. */
 #ifndef HN_ARGV_H
 #define HN_ARGV_H
@@ -12,9 +12,10 @@ typedef struct hn_argv {
 } hn_argv;     /* zero it */
 
 void hn_argv_add(hn_argv *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* "--NAME=VALUE", in the place of an earlier "--NAME=…": no option stands twice. */
+/* "--NAME=VALUE", in the place of all earlier "--NAME=…". */
 void hn_argv_set(hn_argv *a, const char *name, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* All words of b behind those of a; options that a has already are replaced. */
+/* All words behind those of a; options that a has already are replaced. What stands several times among the words, as
+ * --lora may, does so in a. */
 void hn_argv_extend(hn_argv *a, const char *const *words);
 /* Is this word "--NAME" or "--NAME=…"? */
 bool hn_argv_is(const char *word, const char *name);

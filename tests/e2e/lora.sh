@@ -57,6 +57,8 @@ says "file, hash and scale" '"adapters":\[\{"file":"[^"]*a.gguf","hash":"[0-9a-f
 expect 0 "told on stderr" "$HONE" run -m "$B" --ids $ids -n 4 --temp 0 --ignore-eos -v --lora "$T/a.gguf:0.5"
 says "by name" "adapter a.gguf × 0.5 .rank 3"
 
+expect 0 "a measurement with two of them" "$HONE" bench -m "$B" -p 4 -n 2 -r 1 --no-quality --json --lora "$T/a.gguf" --lora "$T/a.gguf:0.5"
+[ "$(grep -o '"scale":' "$T/out" | wc -l)" -eq 2 ] && ok "has both" || not_ok "has both" "$T/out"
 expect 0 "a session saved" "$HONE" run -m "$B" --ids $ids -n 4 --temp 0 --ignore-eos --state-out "$T/state" --lora "$T/a.gguf"
 expect 0 "goes on with the same adapter" "$HONE" run -m "$B" --ids 3 -n 4 --temp 0 --ignore-eos --state-in "$T/state" --lora "$T/a.gguf"
 expect 2 "not without it" "$HONE" run -m "$B" --ids 3 -n 4 --temp 0 --state-in "$T/state"

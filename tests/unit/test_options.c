@@ -242,6 +242,15 @@ static void each_option_once(void **state)
     while (a.n > 14) free(a.word[--a.n]);
     a.word[a.n] = NULL;
     words_are(&a, "hone|bench|x|x|--kv=f32|--kvx=2|--flag|-r|1|-r|1|--|--new=n=w|0|");
+    hn_argv_extend(&a, (const char *const[]){ "hone", "--lora=a", "--kv=f16", "--lora=b", "--lora=c", NULL });
+    hn_argv_extend(&a, (const char *const[]){ "-r", "1", NULL });
+    words_are(&a, "hone|--lora=a|--kv=f16|--lora=b|--lora=c|-r|1|");
+    hn_argv_extend(&a, (const char *const[]){ "hone", "--lora=a", "--kv=f16", "--lora=b", "x", "--lora=c", NULL });
+    hn_argv_extend(&a, (const char *const[]){ "--lora=d", "--kv=f32", "--lora=e", NULL });
+    words_are(&a, "hone|--lora=d|--kv=f32|x|--lora=e|");
+    hn_argv_extend(&a, (const char *const[]){ "--lora=a", "--lora=b", "x", NULL });
+    hn_argv_set(&a, "lora", "c");
+    words_are(&a, "--lora=c|x|");
     assert_true(hn_argv_is("--kv=1", "kv") && hn_argv_is("--kv", "kv"));
     assert_false(hn_argv_is("--kvx=1", "kv") || hn_argv_is("-kv", "kv") || hn_argv_is("", "kv"));
 }

@@ -83,7 +83,7 @@ hone_status hn_side_bench(hn_side_command *c, const hn_side *s, const hn_target 
     if (kind == HN_RUN_BENCH && !plain) hn_argv_add(a, "%s", t->id);
     if (t->model) hn_argv_add(a, "--model=%s", t->model);
     for (int i = 0; i < HN_SIDE_ARGS && t->args[i]; i++) /* which hash matters where one is made */
-        if (quality || !hn_argv_is(t->args[i], "quality")) hn_argv_extend(a, (const char *const[]){ t->args[i], NULL });
+        if (quality || !hn_argv_is(t->args[i], "quality")) hn_argv_add(a, "%s", t->args[i]);
     for (int i = 0; i < s->n_keys; i++)
         hn_argv_set(a, strcmp(s->key[i], "t") == 0 ? "threads" : s->key[i], "%s", s->value[i]);
     if (quality) hn_argv_extend(a, (const char *const[]){ "--n-prompt=4", "--n-gen=2", "--depth=0", NULL });
