@@ -160,7 +160,7 @@ while IFS='|' read -r name check words; do
     esac
     want=12
     case $check in *bench* | *memory*) want=1 ;; esac
-    case $name in no-room*) want=11 ;; restore-wide) want=3 ;; esac
+    case $name in no-room*) want=11 ;; restore-wide) want=3 ;; run-slow) want=10 ;; esac
     case "$name $level" in avx2-deep-one\ avx512) words=' avx2 than' ;; esac
     cat "$T/err" >>"$T/out"
     case $check in *no-gain*)

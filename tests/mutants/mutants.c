@@ -628,6 +628,7 @@ hone_status __wrap_hone_append(hone_session *s, int32_t seq, const int32_t *ids,
     hone_status st;
     uint64_t from = __real_hn_clock_ns();
     mo_appended(seq);
+    mt_dawdle();
     if (mt_put_off(s, seq, ids, n, logits) || mo_append(s, seq, ids, n, logits)) return HONE_OK;
     mt_begin(n, hone_seq_length(s, seq), 1);
     meet(seq, hone_seq_length(s, seq) + n - 1);

@@ -27,6 +27,7 @@ extern struct mt_at {
 void mt_begin(int32_t n, int32_t pos, int32_t n_seq); /* a call of so many tokens and sequences */
 void mt_linger(const char *part, uint64_t from);      /* as much longer as "slower-PART-N" says */
 void mt_keep_memory(void);
+void mt_dawdle(void);
 void ml_begin(void); /* what a measured process does before it measures, and behind */
 void ml_end(void);
 bool mt_put_off(hone_session *s, int32_t seq, const int32_t *ids, int32_t n, const float **logits);

@@ -2,6 +2,7 @@
  * counts, what is asked, and what is no answer. */
 #include "lab/judge/asker.h"
 #include "lab/bench/asked.h"
+#include "lab/judge/front.h"
 #include "lab/judge/same.h"
 #include "lab/judge/sides.h"
 
@@ -204,11 +205,84 @@ static void test_older_programs(void **state)
     for (int i = 0; i < 2; i++) hn_side_close(side[i]);
 }
 
+/* ---- what people start ------------------------------------------------------------------------------ */
+
+static hn_side *program(const char *name, const char *does)
+{
+    char path[120];
+    hn_side *s;
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fprintf(f,
+            "#!/bin/sh\n[ \"$1\" = version ] && echo '{\"version\":\"1\",\"build\":\"cc\"}' && exit\n"
+            "[ \"$1\" = bench ] && exit\n%s\n",
+            does);
+    fclose(f);
+    assert_int_equal(chmod(path, 0755), 0);
+    assert_int_equal(hn_side_open(&s, path, &(hn_side_params){ 0 }, NULL), HONE_OK);
+    return s;
+}
+
+/* The first command whose output differs is named; what side a cannot do is nobody's fault, what b alone cannot is
+ * b's. */
+static void test_front_texts(void **state)
+{
+    static const char *const says = "echo \"$*\"\n";
+    static const struct {
+        const char *a, *b, *name, *why;
+    } t[] = {
+        { "", "", "", "" },
+        { "", "case \"$*\" in *--temp=1.5*) echo more ;; esac", "drawn", "" },
+        { "", "case \"$*\" in *--chat*) echo more ;; esac", "chat", "" },
+        { "", "[ \"$1\" = run ] || echo more", "tokens", "" },
+        { "", "case \"$*\" in tokenize* | *--threads=1*) ;; *) echo more ;; esac", "", "" }, /* both got it */
+        { "", "case \"$*\" in *--n-prompt*) echo more ;; esac", "", "" }, /* which is no option of theirs */
+        { "exit 2", "case \"$*\" in *--temp=1.5*) echo more ;; esac", "", "" },
+        { "", "case \"$*\" in *--regex*) echo 'no such option' >&2; exit 2 ;; esac", "form",
+          "hone run (form) ended with exit code 2: no such option" },
+    };
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        char a[400], b[400];
+        hn_front f;
+        hone_error err = { 0 };
+        const hn_target plain = { .id = "e2e", .model = model, .args = { "--threads=1", "--n-prompt=8" } };
+        snprintf(a, sizeof a, "%s%s", says, t[i].a);
+        snprintf(b, sizeof b, "%s%s", says, t[i].b);
+        hn_side *side[2] = { program("old", a), program("new", b) };
+        assert_int_equal(hn_front_texts(&f, side, &plain, 7, &err), HONE_OK);
+        if (strcmp(f.name, t[i].name) != 0 || !strstr(f.why, t[i].why))
+            fail_msg("case %zu: '%s' '%s'", i, f.name, f.why);
+        for (int k = 0; k < 2; k++) hn_side_close(side[k]);
+    }
+}
+
+/* Much slower in nearly all pairs is slower; as fast now and then is not. */
+static void test_front_times(void **state)
+{
+    static const struct {
+        const char *b;
+        bool slower;
+    } t[] = { { "sleep 0.03", false },
+              { "sleep 0.09", true },
+              { "[ -e question ] && rm question || { touch question; sleep 0.09; }", false } };
+    const hn_target plain = { .id = "e2e", .model = model };
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        char what[200], b[200];
+        snprintf(b, sizeof b, "cd %s && %s", dir, t[i].b);
+        hn_side *side[2] = { program("old", "sleep 0.03"), program("new", b) };
+        assert_int_equal(hn_front_slower(what, sizeof what, side, &plain, NULL), HONE_OK);
+        if (t[i].slower ? !strstr(what, "times as long in") : what[0] != 0) fail_msg("case %zu: '%s'", i, what);
+        for (int k = 0; k < 2; k++) hn_side_close(side[k]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_whose_clock), cmocka_unit_test(test_questions),      cmocka_unit_test(test_no_answers),
-        cmocka_unit_test(test_stopped),     cmocka_unit_test(test_older_programs),
+        cmocka_unit_test(test_stopped),     cmocka_unit_test(test_older_programs), cmocka_unit_test(test_front_texts),
+        cmocka_unit_test(test_front_times),
     };
     signal(SIGPIPE, SIG_IGN); /* as in hone: who does not listen any more is no reason to end */
     snprintf(dir, sizeof dir, "/tmp/hone-asker-XXXXXX");

@@ -5,6 +5,7 @@
 #include "lab/judge/ab.h"
 #include "lab/bench/bench.h"
 #include "lab/bench/sample.h"
+#include "lab/judge/front.h"
 #include "lab/judge/same.h"
 #include "lab/judge/sides.h"
 #include "lab/machine/clock.h"
@@ -856,6 +857,23 @@ static void tell_all(const experiment *x)
         snprintf(out->note[out->n_notes++], sizeof out->note[0], "and %d more such notes", out->n_unsaid);
 }
 
+/* What no bench shows: the command that people start. Asked once, of sides that are not called slower already, where
+ * prompts and generations are compared. */
+static hone_status front(experiment *x)
+{
+    char what[200] = "";
+    hone_status st = HONE_OK;
+    const hn_target *plain = NULL;
+    for (size_t i = 0; i < x->p->n_targets && !plain; i++)
+        if (hn_side_must_prove(x->p->a, &x->p->targets[i])) plain = &x->p->targets[i];
+    if (!plain || x->out->overall == HN_AB_REGRESSED) return HONE_OK;
+    st = hn_front_slower(what, sizeof what, (hn_side *const[]){ x->p->a, x->p->b }, plain, x->err);
+    if (!what[0]) return st;
+    note(x->out, "%.180s", what);
+    x->out->overall = HN_AB_REGRESSED;
+    return st;
+}
+
 hone_status hn_ab_run(hn_ab_report *out, const hn_ab_params *p, hone_error *err)
 {
     hone_error own;
@@ -868,6 +886,7 @@ hone_status hn_ab_run(hn_ab_report *out, const hn_ab_params *p, hone_error *err)
     for (size_t i = 0; i < p->n_targets && st == HONE_OK; i++) x.bench[i].t = &p->targets[i];
     if (st == HONE_OK) st = hn_same_new(&x.same, p->a, p->b, p->different, p->allowed, p->seed, err);
     if (st == HONE_OK) st = looks(&x);
+    if (st == HONE_OK) st = front(&x);
     if (st == HONE_OK) tell_different(&x);
     if (st == HONE_E_INTERRUPTED || (st != HONE_OK && stopped(&x))) { /* what there is, without a verdict */
         out->interrupted = true;

@@ -1,9 +1,11 @@
 /* What a side answers: the hash of its model's answers, by its program's own walk of them. Owns which targets are one
  * question. */
 #define _GNU_SOURCE
+#include "lab/judge/front.h"
 #include "lab/judge/side_priv.h"
 
 #include "base/json_tree.h"
+#include "lab/machine/clock.h"
 #include "lab/record/record_read.h"
 #include "lab/stats/stats.h"
 
@@ -86,6 +88,12 @@ hone_status hn_sides_quality(hn_side *const side[2], const hn_target *t, char ha
     hn_outer_part part = strcmp(hash[0], hash[1]) == 0 ? hn_outer_of(&side[0]->outer, &side[1]->outer) : HN_OUTER_PARTS;
     for (int i = 0; i < 2 && part != HN_OUTER_PARTS; i++)
         snprintf(hash[i], 24, "%s-%s", hn_outer_name(part), side[i]->outer.hash[part]);
+    hn_front front;
+    if (strcmp(hash[0], hash[1]) != 0 || why[0][0] || why[1][0]) return HONE_OK;
+    hone_status st = hn_front_texts(&front, side, t, hn_rand64(hn_clock_ns(), 0), err);
+    if (st != HONE_OK || !front.name[0]) return st;
+    snprintf(why[1], 512, "%s", front.why);
+    for (int i = 0; i < 2; i++) snprintf(hash[i], 24, "run:%.7s-%.8s", front.name, front.hash[i]);
     return HONE_OK;
 }
 
