@@ -62,6 +62,15 @@ static json_t *lie(hone_session *s, int in, int out)
     return o;
 }
 
+/* packed-untold: weights are plain, it says. */
+void __real_hone_model_get_info(const hone_model *m, hone_model_info *out);
+void __wrap_hone_model_get_info(const hone_model *m, hone_model_info *out);
+void __wrap_hone_model_get_info(const hone_model *m, hone_model_info *out)
+{
+    __real_hone_model_get_info(m, out);
+    if (mt_is("packed-untold") && mo_argv_is(2, "_asked")) out->packed_path = NULL;
+}
+
 hone_status __real_hn_asked_answer(json_t **result, hone_session *s, const hone_model *m, int in, int out,
                                    hone_error *err);
 hone_status __wrap_hn_asked_answer(json_t **result, hone_session *s, const hone_model *m, int in, int out,

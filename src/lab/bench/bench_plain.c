@@ -13,6 +13,7 @@
 #include "lab/stats/stats.h"
 #include "lab/stats/verdict.h"
 #include "base/json_text.h"
+#include "base/json_tree.h"
 
 #include <math.h>
 #include <inttypes.h>
@@ -363,11 +364,59 @@ static json_t *record_json(const plain *x)
 
 /* ---- the row ----------------------------------------------------------------------------------- */
 
+/* The rates of one more process, of the measured prompt or of one that nobody was ever asked: [0] prompt, [1]
+ * generation. NaN: it has none. */
+static hone_status rates_of(double rate[2], plain *x, bool fresh, hone_error *err)
+{
+    hn_bunch b = { .mode = "_sample" };
+    json_t *o = NULL;
+    hn_argv_extend(&b.args, hn_argv_words(&x->b.args));
+    if (fresh) hn_argv_set(&b.args, "prompt-seed", "%" PRIu64, hn_rand64(hn_clock_ns(), 1) >> 8);
+    hone_status st = hn_bunch_once(&x->p, &b, &o, err);
+    rate[0] = hn_json_number_of(o, "prefill_tok_s");
+    rate[1] = hn_json_number_of(o, "decode_tok_s");
+    json_decref(o);
+    hn_argv_free(&b.args);
+    return st;
+}
+
+/* All samples are asked the same, which a program may have kept from one to the next. What was not asked before is as
+ * fast; where it is much slower, both are asked in turns, since the machine may have become slower. */
+static hone_status ask_another(plain *x, hone_error *err)
+{
+    enum { LEAST = 3, PAIRS = 5 };
+    static const char *const keys[] = { "prefill_tok_s", "decode_tok_s" }, *const words[] = { "prompt", "generation" };
+    const double share = 0.7;
+    double rate[2], known[2];
+    int slower[2] = { 0 };
+    if (x->b.wanted < LEAST || x->p.r->set.no_quality || x->b.verdict.state == HN_INVALID) return HONE_OK;
+    for (int i = 0; i < 2; i++) known[i] = hn_bunch_median(&x->b, keys[i]);
+    for (int n = 0; n < PAIRS; n++) {
+        bool open = false;
+        hone_status st = rates_of(rate, x, true, err);
+        if (st == HONE_OK && n > 0) st = rates_of(known, x, false, err);
+        if (st != HONE_OK) return st;
+        for (int i = 0; i < 2; i++) {
+            slower[i] += rate[i] < share * known[i];
+            open = open || slower[i] == n + 1;
+        }
+        if (!open) return HONE_OK;
+    }
+    for (int i = 0; i < 2; i++)
+        if (slower[i] == PAIRS)
+            hn_invalid(&x->b.verdict,
+                       "what was never asked before is slower each time, %.4g tok/s beside %.4g of the measured %s: it "
+                       "is remembered",
+                       rate[i], known[i], words[i]);
+    return HONE_OK;
+}
+
 static hone_status measure(plain *x, hone_error *err)
 {
     hn_bunch_ask(&x->b, x->config.n_prompt, x->config.n_gen, x->config.depth);
     if (x->config.prompt_seed) hn_argv_add(&x->b.args, "--prompt-seed=%" PRIu64, x->config.prompt_seed);
     hone_status ran = hn_bunch_measure(&x->p, &x->b, 1, hn_runner_samples(&x->p, SAMPLES), err);
+    if (ran == HONE_OK) ran = ask_another(x, err);
     ran = hn_bunch_check(&x->p, &x->b, ran, err);
     size_t n = json_array_size(x->b.all);
     if (n == 0 || (ran != HONE_OK && ran != HONE_E_INTERRUPTED)) return ran;

@@ -6,6 +6,7 @@
 #include "lab/bench/asked.h"
 #include "lab/bench/sample.h"
 #include "lab/machine/clock.h"
+#include "lab/machine/memory.h"
 #include "lab/quality/quality.h"
 #include "lab/stats/stats.h"
 
@@ -108,6 +109,9 @@ static hone_status hear_end(hn_heard *h, hn_talk *t, hone_error *err)
     hone_status st = HONE_OK;
     if (!h->told && !h->invalid[0]) st = hear(&is, &id, &at, h, t, "{", err);
     hn_talk_look(t);
+    const json_t *packed = json_object_get(json_object_get(h->told, "engine"), "packed");
+    if (json_is_false(packed) && hn_memory_maps(t->pid, ".hpack")) /* it waits for us */
+        wrong(h, "it says that it read plain weights, and has a packed file open");
     return st;
 }
 

@@ -130,11 +130,30 @@ uint64_t hn_memory_resident(pid_t pid)
     return statm(pid, &resident, &shared) ? resident * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
+static bool ends_with(const char *name, const char *end)
+{
+    size_t n = strlen(name), k = strlen(end);
+    return n > k && strcmp(name + n - k, end) == 0;
+}
+
+bool hn_memory_maps(pid_t pid, const char *end)
+{
+    char line[4600], mode[8];
+    unsigned long long lo, hi;
+    bool any = false;
+    FILE *f = open_proc(pid, "maps");
+    while (f && !any && fgets(line, sizeof line, f)) {
+        const char *name = mapping(line, mode, &lo, &hi);
+        any = name && ends_with(name, end);
+    }
+    if (f) fclose(f);
+    return any;
+}
+
 static bool is_model(const char *name, const char *path, const char *packed)
 {
-    size_t n = strlen(name);
-    return strcmp(name, path) == 0 || (packed && strcmp(name, packed) == 0) ||
-           (n > 5 && strcmp(name + n - 5, ".gguf") == 0) || (n > 6 && strcmp(name + n - 6, ".hpack") == 0);
+    return strcmp(name, path) == 0 || (packed && strcmp(name, packed) == 0) || ends_with(name, ".gguf") ||
+           ends_with(name, ".hpack");
 }
 
 bool hn_memory_mapped(hn_mapped *out, const char *path, const char *packed)

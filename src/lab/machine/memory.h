@@ -16,6 +16,9 @@ bool hn_memory_read(hn_memory *out, pid_t pid); /* pid 0: this process */
 uint64_t hn_memory_anon_again(pid_t pid);
 uint64_t hn_memory_resident(pid_t pid);
 
+/* Has it a file mapped now whose name ends so? */
+bool hn_memory_maps(pid_t pid, const char *end);
+
 typedef struct hn_mapped { /* bytes */
     uint64_t mapped, resident;
     uint64_t huge;   /* of those resident, mapped by whole pages of the page table's second level */
