@@ -140,6 +140,7 @@ while IFS='|' read -r name check words; do
     # -m TINY: where a clock is looked at, or an adapter is wanted, the bundled model, whose calls take a clock's time
     of=$M
     case $check in *'-m TINY'*) of=$TINY ;; esac
+    case $check in *ab*'-m CHAT'*) of=models/hone-chat.gguf && check=$(echo "$check" | sed 's| -m CHAT||') ;; esac
     case $check in ab*'-m PACKED'* | ' ab'*'-m PACKED'*) of=$T/packed.gguf && check=$(echo "$check" | sed 's| -m PACKED||') ;; esac
     check=$(echo "$check" | sed "s|LORA|$LORA|g; s| -m TINY||")
     n=$((n + 1))

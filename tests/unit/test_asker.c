@@ -224,23 +224,28 @@ static hn_side *program(const char *name, const char *does)
     return s;
 }
 
+/* A server of nobody: it listens, as it says, and answers nothing. */
+#define SERVES "[ \"$1\" = serve ] && echo 'listening on http://127.0.0.1:1' >&2 && exec sleep 1000"
+
 /* The first command whose output differs is named; what side a cannot do is nobody's fault, what b alone cannot is
  * b's. */
 static void test_front_texts(void **state)
 {
-    static const char *const says = "echo \"$*\"\n";
+    static const char *const says = "[ \"$1\" = serve ] || echo \"$*\"\n";
     static const struct {
         const char *a, *b, *name, *why;
     } t[] = {
         { "", "", "", "" },
-        { "", "case \"$*\" in *--temp=1.5*) echo more ;; esac", "drawn", "" },
-        { "", "case \"$*\" in *--chat*) echo more ;; esac", "chat", "" },
-        { "", "[ \"$1\" = run ] || echo more", "tokens", "" },
+        { "", "case \"$*\" in *--temp=1.5*) echo more ;; esac", "run:drawn", "" },
+        { "", "case \"$*\" in *--chat*) echo more ;; esac", "run:chat", "" },
+        { "", "[ \"$1\" = run ] || echo more", "run:tokens", "" },
         { "", "case \"$*\" in tokenize* | *--threads=1*) ;; *) echo more ;; esac", "", "" }, /* both got it */
         { "", "case \"$*\" in *--n-prompt*) echo more ;; esac", "", "" }, /* which is no option of theirs */
         { "exit 2", "case \"$*\" in *--temp=1.5*) echo more ;; esac", "", "" },
-        { "", "case \"$*\" in *--regex*) echo 'no such option' >&2; exit 2 ;; esac", "form",
+        { "", "case \"$*\" in *--regex*) echo 'no such option' >&2; exit 2 ;; esac", "run:form",
           "hone run (form) ended with exit code 2: no such option" },
+        { SERVES, "", "serve:server", "hone serve ended by itself, and side a's does not" },
+        { SERVES, SERVES, "", "" },
     };
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         char a[400], b[400];

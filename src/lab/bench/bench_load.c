@@ -51,18 +51,6 @@ static hone_status end_server(served *s, hone_status st, hone_error *err)
     return early ? HN_FAIL(err, HONE_E_IO, "the server ended by itself: %s", why) : st;
 }
 
-/* Its address: the port is one that the system gave it, so nobody can take it in between. False: not told yet. */
-static bool find_address(served *s)
-{
-    static const char before[] = "listening on ";
-    char *said = hn_beside_said(&s->process), *at = said ? strstr(said, before) : NULL;
-    size_t n = at ? strcspn(at += sizeof before - 1, " \r\n") : 0;
-    bool whole = n && n < sizeof s->url && at[n] == '\n';
-    if (whole) snprintf(s->url, sizeof s->url, "%.*s", (int)n, at);
-    free(said);
-    return whole;
-}
-
 /* Until it answers. */
 static hone_status await_server(served *s, bool (*interrupted)(void *), hone_error *err)
 {
@@ -74,7 +62,7 @@ static hone_status await_server(served *s, bool (*interrupted)(void *), hone_err
         hn_load_run run = { 0 };
         if (hn_beside_gone(&s->process)) return HONE_OK; /* end_server says why */
         if (interrupted && interrupted(NULL)) return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
-        if (s->url[0] || find_address(s)) {
+        if (s->url[0] || hn_load_address(s->url, sizeof s->url, &s->process)) {
             hone_status st = hn_load(&run, &one, err);
             bool answered = st == HONE_OK && run.n_failed == 0;
             hn_load_free(&run);
@@ -93,7 +81,7 @@ static hone_status begin_server(served *s, const hn_bench_run *r, int32_t n_ctx,
     if (!hn_os_program_path(s->self, sizeof s->self))
         return HN_FAIL(err, HONE_E_IO, "this system does not tell where the program is");
     give_args(s, &r->set, n_ctx);
-    hone_status st = hn_beside_start(&s->process, s->argv, err);
+    hone_status st = hn_beside_start(&s->process, s->argv, NULL, err);
     if (st != HONE_OK) return st;
     st = await_server(s, r->set.stop, err);
     return st == HONE_OK && !hn_beside_gone(&s->process) ? HONE_OK : end_server(s, st, err);

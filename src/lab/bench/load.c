@@ -640,3 +640,46 @@ hone_status hn_load_prove(const hn_load_proof *proof, const hn_load_params *p, i
     hn_load_free(&r);
     return st;
 }
+
+/* ---- a server of ours ----------------------------------------------------------------------------------------- */
+
+bool hn_load_address(char *url, size_t cap, const hn_beside *b)
+{
+    static const char before[] = "listening on ";
+    char *said = hn_beside_said(b), *at = said ? strstr(said, before) : NULL;
+    size_t n = at ? strcspn(at += sizeof before - 1, " \r\n") : 0;
+    bool whole = n && n < cap && at[n] == '\n';
+    if (whole) snprintf(url, cap, "%.*s", (int)n, at);
+    free(said);
+    return whole;
+}
+
+/* ---- any request ---------------------------------------------------------------------------------------------- */
+
+hone_status hn_load_post(hn_load_answer *out, const char *url, const char *path, const char *json, int32_t timeout_s,
+                         hone_error *err)
+{
+    const hn_load_params p = { .url = url, .timeout_s = timeout_s };
+    load_state s = { .p = &p };
+    char head[600];
+    *out = (hn_load_answer){ 0 };
+    hone_status st = resolve(&s, err);
+    if (st != HONE_OK) return st;
+    hn_load_one one = { 0 };
+    char *line = malloc(2 * LINE);
+    wire w = { .cap = LINE, .buf = line + LINE };
+    int n = snprintf(head, sizeof head,
+                     "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nConnection: close\r\n"
+                     "Content-Length: %zu\r\n\r\n",
+                     path, s.host, strlen(json));
+    if (!line) st = HN_FAIL(err, HONE_E_NOMEM, "a request");
+    else if (n < (int)sizeof head && open_wire(&s, &w, &one)) {
+        if (send_all(w.fd, head, (size_t)n) && send_all(w.fd, json, strlen(json)) && read_head(&w, &one))
+            out->body = read_all(&w, &out->n);
+        out->status = out->body ? one.status : 0;
+        close(w.fd);
+    }
+    free(line);
+    freeaddrinfo(s.address);
+    return st;
+}

@@ -5,6 +5,7 @@
 #define HN_LOAD_H
 
 #include "base/base.h"
+#include "lab/bench/process.h"
 
 typedef struct hn_load_params {
     const char *url;      /* "http://HOST:PORT", HOST a name or an address */
@@ -81,5 +82,19 @@ void hn_load_keep(hn_load_proof *proof, const hn_load_run *r, uint64_t seed);
  * and how many failed to *n_failed. Errors of hn_load. */
 hone_status hn_load_prove(const hn_load_proof *proof, const hn_load_params *p, int32_t *n_changed, int32_t *n_failed,
                           hone_error *err);
+
+/* The address that a hone server has told on stderr; false: not yet. Its port is one that the system gave it, so nobody
+ * can take it in between. */
+bool hn_load_address(char *url, size_t cap, const hn_beside *b);
+
+/* One request of a body of JSON to a server that is there, and all of its answer: *body [*n], malloc'ed and 0 behind
+ * it, streams as their lines. status 0: no connection, or no answer that can be read; *body is NULL then. */
+typedef struct hn_load_answer {
+    int status;
+    char *body;
+    size_t n;
+} hn_load_answer;
+hone_status hn_load_post(hn_load_answer *out, const char *url, const char *path, const char *json, int32_t timeout_s,
+                         hone_error *err);
 
 #endif

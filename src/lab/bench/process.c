@@ -422,16 +422,19 @@ hone_status hn_talk_end(hn_talk *t, hn_process *out, hone_error *err)
 
 /* ---- a program beside this one ------------------------------------------------------------ */
 
-hone_status hn_beside_start(hn_beside *b, const char *const *argv, hone_error *err)
+hone_status hn_beside_start(hn_beside *b, const char *const *argv, const char *const *env, hone_error *err)
 {
     *b = (hn_beside){ .err = nameless(), .from = hn_clock_witness_ns() };
     if (b->err < 0) return HN_FAIL(err, HONE_E_IO, "a file for what %s writes: %s", argv[0], strerror(errno));
-    const launch l = { .program = argv[0], .argv = argv, .out = -1, .err = b->err, .own_group = true };
-    b->pid = start(&l);
+    char **all = environment(env);
+    const launch l = { .program = argv[0], .argv = argv, .env = all, .out = -1, .err = b->err, .own_group = true };
+    if (all) b->pid = start(&l);
+    free(all);
     if (b->pid > 0) return HONE_OK;
     close(b->err);
     *b = (hn_beside){ 0 };
-    return HN_FAIL(err, HONE_E_IO, "starting %s: %s", argv[0], strerror(errno));
+    return all ? HN_FAIL(err, HONE_E_IO, "starting %s: %s", argv[0], strerror(errno))
+               : HN_FAIL(err, HONE_E_NOMEM, "environment of %s", argv[0]);
 }
 
 bool hn_beside_gone(hn_beside *b)

@@ -72,7 +72,8 @@ typedef struct hn_beside {
     double cpu_s, wall_s;  /* of one that is gone: as the kernel counted; how long it ran by the second clock */
     uint64_t from;         /* by that clock, when it began */
 } hn_beside;
-hone_status hn_beside_start(hn_beside *b, const char *const *argv, hone_error *err);
+/* env: as hn_process_params.env. */
+hone_status hn_beside_start(hn_beside *b, const char *const *argv, const char *const *env, hone_error *err);
 bool hn_beside_gone(hn_beside *b);
 /* The end of what it has written on stderr until now, NUL-terminated; the caller frees. NULL: no memory. */
 char *hn_beside_said(const hn_beside *b);

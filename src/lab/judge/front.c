@@ -38,15 +38,28 @@ static const command commands[] = {
 static const command timed = { "run", false, 1, { "--temp=0", "--ignore-eos" } },
                      timed_longer = { "run", false, HN_Q_PROMPTS, { "--temp=0", "--ignore-eos", "--n-predict=160" } };
 
-/* Of a comparison's options those that the command has, too. */
-static bool takes(const command *c, const char *word)
+/* Of a comparison's options those that programs which run a model have, too, or that only read its words. */
+static bool takes(const char *word, bool words_only)
 {
     static const char *const names[] = { "pre", "threads", "threads-batch", "cpu", "chunk",
                                          "kv",  "packed",  "allow-paging",  "lora" };
-    for (size_t i = 0; i < (c->tokenize ? 1 : sizeof names / sizeof *names); i++)
+    for (size_t i = 0; i < (words_only ? 1 : sizeof names / sizeof *names); i++)
         if (hn_argv_is(word, names[i])) return true;
     return false;
 }
+
+static void give_settings(hn_argv *a, const hn_side *s, const hn_target *t, bool words_only)
+{
+    char key[80];
+    for (int i = 0; i < HN_SIDE_ARGS && t->args[i]; i++)
+        if (takes(t->args[i], words_only)) hn_argv_add(a, "%s", t->args[i]);
+    for (int i = 0; i < s->n_keys; i++) {
+        snprintf(key, sizeof key, "--%.70s", strcmp(s->key[i], "t") == 0 ? "threads" : s->key[i]);
+        if (takes(key, words_only)) hn_argv_set(a, key + 2, "%s", s->value[i]);
+    }
+}
+
+void hn_front_settings(hn_argv *a, const hn_side *s, const hn_target *t) { give_settings(a, s, t, false); }
 
 static void add_text(hn_argv *a, const command *c, uint64_t draw)
 {
@@ -63,16 +76,10 @@ static hone_status line_of(hn_side_command *out, const hn_side *s, const hn_targ
                            hone_error *err)
 {
     hn_argv *a = &out->argv;
-    char key[80];
     *out = (hn_side_command){ .argv = { 0 } };
     hn_argv_extend(a, (const char *const[]){ s->program, c->tokenize ? "tokenize" : "run", NULL });
     hn_argv_add(a, "--model=%s", t->model);
-    for (int i = 0; i < HN_SIDE_ARGS && t->args[i]; i++)
-        if (takes(c, t->args[i])) hn_argv_add(a, "%s", t->args[i]);
-    for (int i = 0; i < s->n_keys; i++) {
-        snprintf(key, sizeof key, "--%.70s", strcmp(s->key[i], "t") == 0 ? "threads" : s->key[i]);
-        if (takes(c, key)) hn_argv_set(a, key + 2, "%s", s->value[i]);
-    }
+    give_settings(a, s, t, c->tokenize);
     add_text(a, c, draw);
     if (!c->tokenize) hn_argv_add(a, "--n-predict=%d", N_PREDICT);
     hn_argv_extend(a, c->words);
@@ -122,12 +129,12 @@ hone_status hn_front_texts(hn_front *out, hn_side *const side[2], const hn_targe
                      c->tokenize ? "tokenize" : "run", c->name, why);
         }
         if (both && (h[0] != h[1] || out->why[0])) {
-            snprintf(out->name, sizeof out->name, "%s", c->name);
+            snprintf(out->name, sizeof out->name, "run:%s", c->name);
             for (int k = 0; k < 2; k++) snprintf(out->hash[k], sizeof out->hash[k], "%08" PRIx32, (uint32_t)h[k]);
         }
         for (int k = 0; k < 2; k++) hn_process_free(&r[k]);
     }
-    return st;
+    return st == HONE_OK && !out->name[0] ? hn_front_served(out, side, t, draw, err) : st;
 }
 
 /* One run of a side: *s, seconds; 0: it failed, and hn_front_texts says whose fault that is. */

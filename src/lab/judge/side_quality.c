@@ -93,7 +93,7 @@ hone_status hn_sides_quality(hn_side *const side[2], const hn_target *t, char ha
     hone_status st = hn_front_texts(&front, side, t, hn_rand64(hn_clock_ns(), 0), err);
     if (st != HONE_OK || !front.name[0]) return st;
     snprintf(why[1], 512, "%s", front.why);
-    for (int i = 0; i < 2; i++) snprintf(hash[i], 24, "run:%.7s-%.8s", front.name, front.hash[i]);
+    for (int i = 0; i < 2; i++) snprintf(hash[i], 24, "%.14s-%.8s", front.name, front.hash[i]);
     return HONE_OK;
 }
 

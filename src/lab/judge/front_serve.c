@@ -1,0 +1,216 @@
+/* `hone serve` of both sides, asked the same by this program. Owns the requests, and which words of an answer count. */
+#define _GNU_SOURCE
+#include "lab/judge/front.h"
+
+#include "base/json_text.h"
+#include "base/json_tree.h"
+#include "lab/bench/load.h"
+#include "lab/judge/side_priv.h"
+#include "lab/machine/clock.h"
+#include "lab/stats/stats.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { WAIT_S = 300, TIMEOUT_S = 600 };
+
+#define TALK                                                                                                    \
+    "\"messages\":[{\"role\":\"system\",\"content\":\"Be brief.\"},{\"role\":\"user\",\"content\":\"Name a "    \
+    "color.\"},{\"role\":\"assistant\",\"content\":\"Green.\"},{\"role\":\"user\",\"content\":\"Tell me about " \
+    "it.\"}]"
+
+/* SEED stands for a number that is drawn. */
+static const struct {
+    const char *name, *path, *json;
+} asks[] = {
+    { "text", "/v1/completions",
+      "{\"prompt\":\"Once upon a time there was a\",\"max_tokens\":12,\"temperature\":1.3,\"seed\":SEED,\"n\":3,"
+      "\"logprobs\":2,\"ignore_eos\":true}" },
+    { "chat", "/v1/chat/completions",
+      "{" TALK ",\"max_tokens\":12,\"temperature\":0.8,\"seed\":SEED,\"logprobs\":true,\"top_logprobs\":3,"
+      "\"logit_bias\":{\"I\":-100,\"O\":-100,\"T\":-100,\" the\":9}}" },
+    { "stream", "/v1/chat/completions",
+      "{" TALK ",\"max_tokens\":12,\"temperature\":0.8,\"seed\":SEED,\"stream\":true}" },
+    { "form", "/v1/chat/completions",
+      "{" TALK ",\"max_tokens\":24,\"temperature\":0.8,\"seed\":SEED,\"response_format\":{\"type\":\"json_schema\","
+      "\"json_schema\":{\"name\":\"a\",\"schema\":{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"},"
+      "\"s\":{\"enum\":[\"one\",\"two\"]}},\"required\":[\"n\",\"s\"],\"additionalProperties\":false}}}}" },
+    { "tool", "/v1/chat/completions",
+      "{" TALK ",\"max_tokens\":32,\"temperature\":0.8,\"seed\":SEED,\"tool_choice\":\"required\",\"tools\":[{\"type\":"
+      "\"function\",\"function\":{\"name\":\"look\",\"parameters\":{\"type\":\"object\",\"properties\":{\"at\":{"
+      "\"type\":"
+      "\"integer\"}},\"required\":[\"at\"]}}}]}" },
+    { "message", "/v1/messages",
+      "{\"model\":\"m\",\"system\":\"Be brief.\",\"messages\":[{\"role\":\"user\",\"content\":\"Name a color.\"}],"
+      "\"max_tokens\":12,\"temperature\":0}" },
+    { "reply", "/v1/responses",
+      "{\"model\":\"m\",\"input\":\"Name a color.\",\"max_output_tokens\":12,\"temperature\":0}" },
+    { "native", "/completion",
+      "{\"prompt\":\"A list of things: \",\"n_predict\":12,\"temperature\":0.9,\"top_k\":20,\"min_p\":0.05,"
+      "\"repeat_penalty\":1.2,\"repeat_last_n\":100,\"seed\":SEED,\"n_probs\":3,\"stop\":[\"e\",\"a\",\".\"],\"cache_"
+      "prompt\":"
+      "true}" },
+    { "vector", "/v1/embeddings", "{\"input\":[\"A green leaf.\",\"Two\",\"Things to check before a measurement\"]}" },
+    { "tokens", "/tokenize", "{\"content\":\"Der Zug f\\u00e4hrt um acht, 123456 x 1.5!\"}" },
+};
+enum { N_ASKS = sizeof asks / sizeof *asks, TOGETHER = N_ASKS, N_ALL };
+
+/* ---- what of an answer counts ---------------------------------------------------------------------- */
+
+static bool counts(const char *key)
+{
+    static const char *const keys[] = { "text",  "content",       "reasoning_content", "thinking",    "arguments",
+                                        "token", "tokens",        "logprob",           "embedding",   "finish_reason",
+                                        "name",  "prompt_tokens", "completion_tokens", "stop_reason", "partial_json" };
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strcmp(key, keys[i]) == 0) return true;
+    return false;
+}
+
+/* Texts as they follow each other, in however many pieces they come; numbers as they stand. What is new to an answer,
+ * or is another each time, is passed over. */
+static uint64_t add(uint64_t h, json_t *v, bool counted)
+{
+    const char *key;
+    json_t *o;
+    size_t i;
+    char number[HN_JSON_REAL_TEXT];
+    if (json_is_object(v)) json_object_foreach(v, key, o) h = add(h, o, counts(key));
+    if (json_is_array(v)) json_array_foreach(v, i, o) h = add(h, o, counted);
+    if (!counted) return h;
+    if (json_is_string(v)) h = hn_fnv1a(h, json_string_value(v), json_string_length(v));
+    if (!json_is_number(v)) return h;
+    hn_json_real(number, json_number_value(v));
+    return hn_fnv1a(h, number, strlen(number) + 1);
+}
+
+/* Of one object, or of the lines of a stream. */
+static uint64_t hash_of(char *body)
+{
+    uint64_t h = HN_FNV_INIT;
+    for (char *line = body, *next; line && *line; line = next) {
+        json_t *o = NULL;
+        next = strchr(line, '\n');
+        if (next) *next++ = 0;
+        if (strncmp(line, "data: ", 6) == 0) line += 6;
+        if (*line == '{' && hn_json_tree(&o, line, strlen(line), NULL, "an answer", NULL) == HONE_OK)
+            h = add(h, o, false);
+        json_decref(o);
+    }
+    return h;
+}
+
+/* ---- a server ------------------------------------------------------------------------------------------ */
+
+typedef struct answers {
+    bool began, has[N_ALL]; /* an answer that is one */
+    uint64_t hash[N_ALL];
+    char why[400]; /* why it did not begin, or how it ended before its time; "" */
+} answers;
+
+static hone_status await(char url[96], hn_beside *b, bool (*stop)(void *), hone_error *err)
+{
+    const struct timespec pause = { .tv_nsec = 10000000 };
+    url[0] = 0;
+    for (uint64_t from = hn_clock_ns(); hn_clock_ns() - from < (uint64_t)WAIT_S * 1000000000;) {
+        if (hn_beside_gone(b) || hn_load_address(url, 96, b)) return HONE_OK;
+        if (stop && stop(NULL)) return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
+        nanosleep(&pause, NULL);
+    }
+    return HONE_OK;
+}
+
+/* The request, with its seed; malloc'ed. NULL: no memory. */
+static char *request(const char *json, uint64_t seed)
+{
+    const char *at = strstr(json, "SEED");
+    char *s = NULL;
+    if (!at) return strdup(json);
+    if (asprintf(&s, "%.*s%" PRIu64 "%s", (int)(at - json), json, seed >> 33, at + 4) < 0) return NULL;
+    return s;
+}
+
+static hone_status ask_all(answers *out, const char *url, uint64_t draw, bool (*stop)(void *), hone_error *err)
+{
+    hone_status st = HONE_OK;
+    for (int i = 0; i < N_ASKS && st == HONE_OK; i++) {
+        char *json = request(asks[i].json, hn_rand64(draw, (uint64_t)i));
+        hn_load_answer a = { 0 };
+        if (stop && stop(NULL)) st = HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
+        else if (!json) st = HN_FAIL(err, HONE_E_NOMEM, "a request");
+        else st = hn_load_post(&a, url, asks[i].path, json, TIMEOUT_S, err);
+        out->has[i] = a.status == 200 && a.body;
+        if (out->has[i]) out->hash[i] = hash_of(a.body);
+        free(a.body);
+        free(json);
+    }
+    const hn_load_params together = { .url = url,
+                                      .n_clients = 4,
+                                      .n_requests = 8,
+                                      .n_words = 12,
+                                      .n_gen = 8,
+                                      .temp = 0.8f,
+                                      .seed = draw,
+                                      .whole = true,
+                                      .timeout_s = TIMEOUT_S,
+                                      .stop = stop };
+    hn_load_run run;
+    hone_status loaded = st == HONE_OK ? hn_load(&run, &together, NULL) : HONE_E_ARG;
+    if (loaded == HONE_OK) {
+        out->has[TOGETHER] = run.n_failed == 0;
+        out->hash[TOGETHER] = hn_load_hash(&run);
+        hn_load_free(&run);
+    }
+    return loaded == HONE_E_INTERRUPTED ? HN_FAIL(err, loaded, "interrupted") : st;
+}
+
+static hone_status serve(answers *out, hn_side *s, const hn_target *t, uint64_t draw, hone_error *err)
+{
+    hn_side_command c = { .argv = { 0 } };
+    hn_beside b;
+    char url[96] = "";
+    *out = (answers){ .began = false };
+    hn_argv_extend(&c.argv, (const char *const[]){ s->program, "serve", "--port=0", "--no-ui", "--ctx-size=1024",
+                                                   "--parallel=8", NULL });
+    hn_argv_add(&c.argv, "--model=%s", t->model);
+    hn_front_settings(&c.argv, s, t);
+    hn_side_env(&c, s, draw);
+    hone_status st = hn_argv_check(&c.argv, s->program, err);
+    if (st == HONE_OK) st = hn_beside_start(&b, hn_argv_words(&c.argv), c.env, err);
+    hn_argv_free(&c.argv);
+    if (st != HONE_OK) return st;
+    st = await(url, &b, t->stop, err);
+    out->began = url[0] != 0;
+    if (st == HONE_OK && out->began) st = ask_all(out, url, draw, t->stop, err);
+    bool early = hn_beside_gone(&b);
+    char how[300];
+    hn_beside_stop(&b, how, sizeof how);
+    if (early || !out->began) snprintf(out->why, sizeof out->why, "hone serve %s", how[0] ? how : "ended by itself");
+    return st;
+}
+
+hone_status hn_front_served(hn_front *out, hn_side *const side[2], const hn_target *t, uint64_t draw, hone_error *err)
+{
+    answers of[2];
+    for (int k = 0; k < 2; k++) {
+        hone_status st = serve(&of[k], side[k], t, draw, err);
+        if (st != HONE_OK) return st;
+        if (k == 0 && (!of[0].began || of[0].why[0])) return HONE_OK; /* nothing to hold b's against */
+    }
+    const char *name = NULL;
+    int i = 0;
+    if (of[1].why[0]) {
+        name = "server";
+        snprintf(out->why, sizeof out->why, "%s, and side a's does not", of[1].why);
+    }
+    for (; i < N_ALL && !name; i++) {
+        if (!of[0].has[i] || (of[1].has[i] && of[0].hash[i] == of[1].hash[i])) continue;
+        name = i == TOGETHER ? "several" : asks[i].name;
+        if (!of[1].has[i])
+            snprintf(out->why, sizeof out->why, "hone serve does not answer (%s), and side a's does", name);
+        for (int k = 0; k < 2; k++) snprintf(out->hash[k], sizeof out->hash[k], "%08" PRIx32, (uint32_t)of[k].hash[i]);
+    }
+    if (name) snprintf(out->name, sizeof out->name, "serve:%s", name);
+    return HONE_OK;
+}
