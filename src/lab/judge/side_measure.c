@@ -90,7 +90,7 @@ hone_status hn_side_bench(hn_side_command *c, const hn_side *s, const hn_target 
     if (plain || quality) hn_argv_extend(a, (const char *const[]){ "-r", "1", NULL });
     if (plain) hn_argv_add(a, "--no-quality");
     if (plain && question) hn_argv_set(a, "prompt-seed", "%" PRIu64, question);
-    if (kind == HN_RUN_ASKED) hn_argv_add(a, "%" PRIu64, hn_clock_ns() >> 1); /* as every measured process has one */
+    if (kind == HN_RUN_ASKED) hn_argv_add(a, "%" PRIu64, hn_clock_ns()); /* as every measured process has one */
     else hn_argv_add(a, "--json");
     hn_side_env(c, s, salt);
     return hn_argv_check(a, s->program, err);
