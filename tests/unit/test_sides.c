@@ -14,6 +14,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -161,15 +162,50 @@ static void test_cpus_of_the_parent(void **state)
         skip();
     }
     run_sh(&r, "exit 0", NULL, false);
-    assert_false(r.moved);
+    assert_null(r.changed);
     hn_process_free(&r);
     char script[80];
     snprintf(script, sizeof script, "taskset -cp %d $PPID >/dev/null", (int)cpu[0]);
     run_sh(&r, script, NULL, false);
-    bool moved = r.moved;
+    const char *changed = r.changed;
     hn_process_free(&r);
     assert_true(hn_os_run_on(cpu, n));
-    assert_true(moved);
+    assert_string_equal(changed, "the CPUs that its parent may run on");
+}
+
+/* Nor what it may use, nor how soon it gets it. */
+static void test_standing_of_the_parent(void **state)
+{
+    static const struct {
+        const char *tool, *change, *back, *saying;
+    } t[] = { { "prlimit --version", "prlimit --pid $PPID --nofile=200:1000000",
+                "prlimit --pid $PPID --nofile=%ld:", "the limits of its parent" },
+              { "[ \"$(nice -n -1 nice)\" != \"$(nice)\" ]", "renice -n 1 -p $PPID", "renice -n -1 -p $PPID",
+                "the priority of its parent" } };
+    int tried = 0;
+    struct rlimit was;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        char cmd[200];
+        hn_process r;
+        snprintf(cmd, sizeof cmd, "%s >/dev/null 2>&1", t[i].tool);
+        if (system(cmd) != 0) continue;
+        snprintf(cmd, sizeof cmd, "%s >/dev/null 2>&1", t[i].change);
+        run_sh(&r, cmd, NULL, false);
+        const char *changed = r.changed;
+        const bool could = r.exit_code == 0;
+        hn_process_free(&r);
+        setrlimit(RLIMIT_NOFILE, &was);
+        if (could && t[i].back) run_sh(&r, t[i].back, NULL, false), hn_process_free(&r);
+        if (!could) continue;
+        tried++;
+        assert_non_null(changed);
+        assert_string_equal(changed, t[i].saying);
+    }
+    if (!tried) {
+        print_message("SKIP: nobody here may change what a process may do\n");
+        skip();
+    }
 }
 
 /* Dead, with nobody yet to ask for its status (init may be slow, or not there). */
@@ -917,6 +953,7 @@ int main(void)
         cmocka_unit_test(test_processes),
         cmocka_unit_test(test_what_is_left_behind),
         cmocka_unit_test(test_cpus_of_the_parent),
+        cmocka_unit_test(test_standing_of_the_parent),
         cmocka_unit_test(test_left_behind_answers),
         cmocka_unit_test(test_threads_as_asked),
         cmocka_unit_test(test_stop),

@@ -10,6 +10,7 @@
 #include "lab/machine/around.h"
 #include "lab/machine/clock.h"
 #include "lab/machine/memory.h"
+#include "lab/machine/standing.h"
 #include "base/json_text.h"
 
 #include <sys/types.h>
@@ -107,23 +108,6 @@ static int32_t family_end(const family *before)
     }
     if (before->adopts) hn_os_adopt(false);
     return left;
-}
-
-/* ---- where this one may run ------------------------------------------------------------------- */
-
-enum { MOST_CPUS = 1024 };
-typedef struct cpus {
-    int32_t at[MOST_CPUS], n;
-} cpus;
-
-static void cpus_look(cpus *c) { c->n = hn_os_cpus(c->at, MOST_CPUS); }
-
-/* Whoever is started may not change where those run that are started next. */
-static bool cpus_changed(const cpus *before)
-{
-    cpus now;
-    cpus_look(&now);
-    return now.n != before->n || memcmp(now.at, before->at, (size_t)now.n * sizeof *now.at) != 0;
 }
 
 /* ---- any program -------------------------------------------------------------------------- */
@@ -240,15 +224,15 @@ hone_status hn_process_run(hn_process *out, const hn_process_params *p, hone_err
             .program = p->argv[0], .argv = p->argv, .env = env, .dir = p->dir, .out = o, .err = e, .own_group = true
         };
         family before = { .adopts = p->alone && hn_os_adopt(true) };
-        cpus mine;
-        cpus_look(&mine);
+        hn_standing mine;
+        hn_standing_look(&mine);
         uint64_t t0 = hn_clock_ns();
         pid_t pid = start(&l);
         family_look(&before);
         st = pid < 0 ? HN_FAIL(err, HONE_E_IO, "starting %s: %s", p->argv[0], strerror(errno))
                      : wait_for(out, pid, t0, p, err);
         out->n_left = family_end(&before);
-        out->moved = cpus_changed(&mine);
+        out->changed = hn_standing_changed(&mine);
     }
     if (st == HONE_OK) {
         out->said = content(e, MAX_SAID, NULL);
@@ -268,7 +252,7 @@ hone_status hn_process_run(hn_process *out, const hn_process_params *p, hone_err
 
 struct hn_talk_about {
     family before;
-    cpus mine;
+    hn_standing mine;
 };
 
 static void talk_close(int *fd)
@@ -298,7 +282,7 @@ hone_status hn_talk_start(hn_talk *t, const hn_process_params *p, hone_error *er
                            .err = t->err,
                            .own_group = true };
         t->about->before.adopts = hn_os_adopt(true);
-        cpus_look(&t->about->mine);
+        hn_standing_look(&t->about->mine);
         t->from = hn_clock_ns();
         t->pid = start(&l);
         int why = errno;
@@ -411,7 +395,7 @@ hone_status hn_talk_end(hn_talk *t, hn_process *out, hone_error *err)
     if (stopped) kill(-t->pid, SIGKILL);
     hone_status st = wait_for(out, t->pid, t->from, &(hn_process_params){ .argv = argv, .stop = t->stop }, err);
     out->n_left = family_end(&t->about->before);
-    out->moved = cpus_changed(&t->about->mine);
+    out->changed = hn_standing_changed(&t->about->mine);
     if (st == HONE_OK) out->said = content(t->err, MAX_SAID, NULL);
     talk_close(&t->err);
     free(t->about);

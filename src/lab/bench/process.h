@@ -16,7 +16,7 @@ typedef struct hn_process {
     int64_t major_faults;
     int32_t n_left;        /* processes that it left behind, ended since; 0 unless asked for */
     bool raised;           /* its own priority, above that of this process */
-    bool moved;            /* this process: it may run on other CPUs than before */
+    const char *changed;   /* what of this process it changed, for who runs next (standing.h); NULL: nothing */
     int exit_code, signal; /* exit_code -1: killed by signal */
     char *out;             /* what it wrote on stdout, NUL-terminated; NULL unless asked for */
     size_t n_out;

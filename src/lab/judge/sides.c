@@ -68,8 +68,8 @@ json_t *hn_side_printed(const hn_process *r, bool believed)
 bool hn_side_meddles(char *why, size_t cap, const hn_process *r)
 {
     if (r->n_left) snprintf(why, cap, "it left %d process%s behind", (int)r->n_left, r->n_left == 1 ? "" : "es");
-    else if (r->moved) snprintf(why, cap, "it changed the CPUs that its parent may run on");
-    return r->n_left || r->moved;
+    else if (r->changed) snprintf(why, cap, "it changed %s", r->changed);
+    return r->n_left || r->changed;
 }
 
 hone_status hn_side_run(hn_process *r, hn_side *s, const char *const *argv, const char *const *env,
