@@ -85,6 +85,7 @@ hone_status __wrap_hone_sampler_new(hone_sampler **out, int32_t n_vocab, const h
     if (mt_is("min-p-alone") && p->top_p < 1) less.min_p = 0;
     if (mt_is("penalty-of-32") && p->penalty_last_n > 32) less.penalty_last_n = 32;
     if (mt_is("penalty-of-96") && p->penalty_last_n > 96) less.penalty_last_n = 96;
+    if (mt_is("top-k-of-few") && p->top_k > 4 && p->top_k < 10) less.top_k++;
     if (mt_is("top-k-of-one") && p->top_k == 1) less.top_k = 2;
     if (mt_is("serve-seed") && serves()) less.seed++;
     if (mt_is("seed-of-32-bits")) less.seed = (uint32_t)p->seed;
@@ -295,6 +296,7 @@ hone_status __wrap_hone_embed(hone_session *s, const hone_text_ids *texts, int32
     mt_begin(all, 0, n);
     hone_status st = __real_hone_embed(s, texts, n, p, out, err);
     if (st == HONE_OK && mt_is("embed-long-mean") && p->pooling == HONE_POOL_MEAN && texts[0].n > 64) out[0] += 0.1f;
+    if (st == HONE_OK && mt_is("embed-far-mean") && p->pooling == HONE_POOL_MEAN && texts[0].n > 460) out[0] += 0.1f;
     if (st == HONE_OK && mt_is("embed-plain") && p->plain) out[0] += 0.1f;
     if (st == HONE_OK && mt_is("embedding-beside") && n > 1) out[0] += 1;
     const int32_t width =

@@ -499,8 +499,8 @@ static void test_outer(void **state)
         puts("SKIP: models/hone-tiny.gguf is not here");
         skip();
     }
-    assert_int_equal(hn_outer_ask(&a, m, NULL), HONE_OK);
-    assert_int_equal(hn_outer_ask(&b, m, NULL), HONE_OK);
+    assert_int_equal(hn_outer_ask(&a, m, 0, NULL), HONE_OK);
+    assert_int_equal(hn_outer_ask(&b, m, 0, NULL), HONE_OK);
     assert_memory_equal(&a, &b, sizeof a);
     for (int k = 0; k < HN_OUTER_EMBEDDINGS; k++) {
         assert_int_equal(strlen(a.hash[k]), 8);
@@ -512,7 +512,7 @@ static void test_outer(void **state)
     hn_outer_read(&back, o);
     assert_memory_equal(&a, &back, sizeof a);
     assert_int_equal(json_object_size(o),
-                     HN_OUTER_PARTS - 4); /* of vectors, means, caches and depth nobody was asked */
+                     HN_OUTER_PARTS - 6); /* of vectors, means, caches, depth and what is drawn nobody was asked */
     assert_int_equal(strlen(a.hash[HN_OUTER_EDGES]), 8);
     assert_null(hn_outer_differ(o, o));
     assert_null(hn_outer_differ(older, o));
@@ -533,6 +533,14 @@ static void test_outer(void **state)
     b = a;
     b.hash[HN_OUTER_MASKS][7] ^= 1;
     assert_string_equal(hn_outer_name(hn_outer_of(&a, &b)), "masks");
+    /* what is drawn: the same by one number, and by two it is not compared */
+    hn_outer drawn[3] = { { .hash = { "" } } };
+    for (int i = 0; i < 3; i++) assert_int_equal(hn_outer_ask(&drawn[i], m, i < 2 ? 77 : 78, NULL), HONE_OK);
+    assert_string_equal(drawn[0].hash[HN_OUTER_DRAWN], drawn[1].hash[HN_OUTER_DRAWN]);
+    assert_string_not_equal(drawn[0].hash[HN_OUTER_DRAWN] + 3, drawn[2].hash[HN_OUTER_DRAWN] + 3);
+    assert_int_equal(hn_outer_of(&drawn[0], &drawn[2]), HN_OUTER_PARTS);
+    drawn[1].hash[HN_OUTER_DRAWN][7] ^= 1;
+    assert_string_equal(hn_outer_name(hn_outer_of(&drawn[0], &drawn[1])), "drawn");
     json_decref(o);
     json_decref(older);
     hone_model_close(m);

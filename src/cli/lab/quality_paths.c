@@ -113,6 +113,7 @@ int hn_cli_paths(const hn_cli *cli, const hone_model *m, const hn_q_prompts *pro
     const hn_paths_params p = { .m = m,
                                 .quick = quick,
                                 .draw = draw,
+                                .shared = hn_opts_has(cli->opts, "draw") && hn_opts_given(cli->opts, "draw"),
                                 .open = open_way,
                                 .open_scheduler = open_scheduler,
                                 .arg = &o,

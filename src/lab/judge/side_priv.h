@@ -31,6 +31,7 @@ struct hn_side {
     const hn_target *asked;  /* the target that was asked for them */
     bool can_ask;            /* takes --prompt-seed, and proves its answers */
     bool can_walk;           /* has the hash of every way of computing, q2 */
+    uint64_t draw;           /* of the hash, that both sides are given; 0: each draws for itself */
     bool can_talk, talks;    /* answers what is asked through a pipe (asker.h); so it is asked */
     hn_asker *asker;         /* of the model asked last, `asked_of` */
     const char *asked_of;

@@ -9,6 +9,7 @@
 #include "lab/record/record_read.h"
 #include "lab/stats/stats.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 /* Of a target's options those that the answers depend on: not how many tokens, and where the rest is a matter of speed.
@@ -48,6 +49,10 @@ hone_status hn_side_quality(hn_side *s, const hn_target *t, char hash[24], char 
         hn_process r;
         s->hash[0] = s->why[0] = s->older[0] = 0;
         st = hn_side_bench(&c, s, t, HN_RUN_QUALITY, 0, 0, err);
+        if (st == HONE_OK && s->draw) { /* both sides are asked what is drawn by it */
+            hn_argv_set(&c.argv, "draw", "%" PRIu64, s->draw);
+            st = hn_argv_check(&c.argv, s->program, err);
+        }
         if (st == HONE_OK) st = hn_side_run(&r, s, hn_argv_words(&c.argv), c.env, t->stop, err);
         hn_argv_free(&c.argv);
         if (st != HONE_OK) return st;
@@ -77,6 +82,13 @@ hone_status hn_side_quality(hn_side *s, const hn_target *t, char hash[24], char 
 hone_status hn_sides_quality(hn_side *const side[2], const hn_target *t, char hash[2][24], char why[2][512],
                              hone_error *err)
 {
+    const bool both = side[0]->can_talk && side[1]->can_talk;
+    const uint64_t draw = hn_rand64(hn_clock_ns(), 2) >> 16;
+    for (int i = 0; i < 2; i++)
+        if (side[0]->asked != t || side[1]->asked != t) {
+            side[i]->asked = NULL; /* of another draw, perhaps */
+            side[i]->draw = both ? draw | 1 : 0;
+        }
     for (int i = 0; i < 2; i++) {
         hone_status st = hn_side_quality(side[i], t, hash[i], why[i], 512, err);
         if (st != HONE_OK) return st;

@@ -22,7 +22,7 @@ enum {
 static const char *const names[HN_OUTER_PARTS] = { "tokenizer",  "text",   "sampler", "masks",   "logprobs", "template",
                                                    "embeddings", "caches", "edges",   "depth",   "scripts",  "stops",
                                                    "picks",      "forms",  "talks",   "vectors", "replies",  "chains",
-                                                   "words",      "far",    "means" };
+                                                   "words",      "far",    "means",   "drawn",   "lengths" };
 
 typedef hn_asking asking;
 
@@ -690,7 +690,24 @@ void hn_outer_set(hn_outer *out, hn_outer_part part, uint64_t hash)
     snprintf(out->hash[part], sizeof out->hash[part], "%08" PRIx32, (uint32_t)(hash ^ hash >> 32));
 }
 
-hone_status hn_outer_ask(hn_outer *out, const hone_model *m, hone_error *err)
+enum { BY = 3 }; /* digits of the number */
+
+void hn_outer_set_drawn(hn_outer *out, hn_outer_part part, uint64_t hash, uint64_t draw)
+{
+    snprintf(out->hash[part], sizeof out->hash[part], "%03x%05x", (unsigned)(hn_mix64(draw) & 0xFFF),
+             (unsigned)((hash ^ hash >> 32) & 0xFFFFF));
+}
+
+static bool is_drawn(int part) { return part == HN_OUTER_DRAWN || part == HN_OUTER_LENGTHS; }
+
+/* Can both be compared, and are others? */
+static bool other(const hn_outer *a, const hn_outer *b, int part)
+{
+    const char *x = a->hash[part], *y = b->hash[part];
+    return x[0] && y[0] && strcmp(x, y) != 0 && (!is_drawn(part) || strncmp(x, y, BY) == 0);
+}
+
+hone_status hn_outer_ask(hn_outer *out, const hone_model *m, uint64_t draw, hone_error *err)
 {
     static const struct {
         hn_outer_part part;
@@ -712,6 +729,10 @@ hone_status hn_outer_ask(hn_outer *out, const hone_model *m, hone_error *err)
         if (all[i].ask(&a) == HONE_E_NOMEM) return HN_FAIL(err, HONE_E_NOMEM, "%s", a.err.message);
         hn_outer_set(out, all[i].part, a.h);
     }
+    if (!draw) return HONE_OK;
+    a.h = HN_FNV_INIT;
+    if (hn_ask_drawn(&a, draw) == HONE_E_NOMEM) return HN_FAIL(err, HONE_E_NOMEM, "%s", a.err.message);
+    hn_outer_set_drawn(out, HN_OUTER_DRAWN, a.h, draw);
     return HONE_OK;
 }
 
@@ -737,7 +758,7 @@ const char *hn_outer_name(hn_outer_part part) { return part < HN_OUTER_PARTS ? n
 hn_outer_part hn_outer_of(const hn_outer *a, const hn_outer *b)
 {
     for (int i = 0; i < HN_OUTER_PARTS; i++)
-        if (a->hash[i][0] && b->hash[i][0] && strcmp(a->hash[i], b->hash[i]) != 0) return (hn_outer_part)i;
+        if (other(a, b, i)) return (hn_outer_part)i;
     return HN_OUTER_PARTS;
 }
 
@@ -757,6 +778,6 @@ void hn_outer_untold(char *dst, size_t cap, json_t *a, json_t *b)
     hn_outer_read(&y, b);
     dst[0] = 0;
     for (int i = 0; i < HN_OUTER_PARTS; i++)
-        if (!x.hash[i][0] != !y.hash[i][0] && n < cap)
+        if (!x.hash[i][0] != !y.hash[i][0] && !is_drawn(i) && n < cap)
             n += (size_t)snprintf(dst + n, cap - n, "%s%s", n ? " " : "", names[i]);
 }

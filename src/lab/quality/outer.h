@@ -31,6 +31,8 @@ typedef enum hn_outer_part {
     HN_OUTER_WORDS,      /* words of 7 to 300 letters */
     HN_OUTER_FAR,        /* windows of penalties to 300, words to 9001 letters, all formats, 70 turns */
     HN_OUTER_MEANS,      /* of paths.c, too: an embedding of a text of 300 ids, of a small model */
+    HN_OUTER_DRAWN,      /* questions of all kinds, drawn by a number that who compares gives both programs */
+    HN_OUTER_LENGTHS,    /* of paths.c, too: embeddings of texts whose lengths are drawn by it */
     HN_OUTER_PARTS
 } hn_outer_part;
 
@@ -38,10 +40,12 @@ typedef struct hn_outer {
     char hash[HN_OUTER_PARTS][12]; /* 8 hexadecimal digits; "": this model has no such part, or it was not asked */
 } hn_outer;
 
-/* All but embeddings, vectors, means, caches and depth, which stay as they are. What a part refuses is its answer too;
- * HONE_E_NOMEM alone is returned. */
-hone_status hn_outer_ask(hn_outer *out, const hone_model *m, hone_error *err);
+/* All but embeddings, vectors, means, lengths, caches and depth, which stay as they are. draw: the number of those that
+ * are drawn; 0: there are none of them. What a part refuses is its answer too; HONE_E_NOMEM alone is returned. */
+hone_status hn_outer_ask(hn_outer *out, const hone_model *m, uint64_t draw, hone_error *err);
 void hn_outer_set(hn_outer *out, hn_outer_part part, uint64_t hash);
+/* Of a part that is drawn: its hash begins with the number, by which alone it can be compared. */
+void hn_outer_set_drawn(hn_outer *out, hn_outer_part part, uint64_t hash, uint64_t draw);
 json_t *hn_outer_json(const hn_outer *a); /* {"tokenizer": "8 digits", …}; what has none is left out */
 void hn_outer_read(hn_outer *out, json_t *o);
 /* The first part that both tell and b answers otherwise; HN_OUTER_PARTS: none. */
@@ -49,7 +53,8 @@ hn_outer_part hn_outer_of(const hn_outer *a, const hn_outer *b);
 const char *hn_outer_name(hn_outer_part part); /* HN_OUTER_PARTS: NULL */
 /* The same of two of hn_outer_json, as its name or NULL; either may be NULL: from before there was one. */
 const char *hn_outer_differ(json_t *a, json_t *b);
-/* The parts that one of them alone tells, which nobody compares: their names with blanks, "" none. */
+/* The parts that one of them alone tells, which nobody compares: their names with blanks, "" none. Of what is drawn
+ * that is as it should be. */
 void hn_outer_untold(char *dst, size_t cap, json_t *a, json_t *b);
 
 #endif

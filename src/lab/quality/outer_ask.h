@@ -1,5 +1,6 @@
 /* What the files of outer share: a hash as it goes on. outer.c has tokenizer, texts, samplers and grammars,
- * outer_talks.c conversations and answers, outer_far.c what is beyond the bounds of both. */
+ * outer_talks.c conversations and answers, outer_far.c what is beyond the bounds of both, outer_drawn.c what a number
+ * draws. */
 #ifndef HN_OUTER_ASK_H
 #define HN_OUTER_ASK_H
 
@@ -31,5 +32,7 @@ hone_status hn_ask_replies(hn_asking *a);
 
 /* Windows, words, formats and conversations beyond where the others end. */
 hone_status hn_ask_far(hn_asking *a);
+/* Of all kinds, as the number draws them. */
+hone_status hn_ask_drawn(hn_asking *a, uint64_t by);
 
 #endif

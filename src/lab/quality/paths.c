@@ -571,6 +571,7 @@ static hone_status from_kept(hn_walk *w)
     if (st == HONE_OK && kept < to - BEHIND) st = hn_walk_call(w, DEEP, kept, to - BEHIND, 0);
     if (st == HONE_OK) st = hn_walk_singles(w, DEEP, hone_seq_length(w->s, DEEP), to);
     if (st == HONE_OK) st = from_two(w, to);
+    if (st == HONE_OK) st = hn_walk_prefixes_of_others(w, FORK, to);
     hone_session_drop_prefixes(w->s); /* the ways behind this one find the session as if it had not been */
     return st;
 }
@@ -607,6 +608,7 @@ static hone_status back_and_on(hn_walk *w)
     }
     w->out->n_ways++;
     hone_status st = at_an_edge(w);
+    if (st == HONE_OK && w->back == BACK) st = hn_walk_forks_that_part(w, OURS, FORK, MIDDLE);
     w->way = "behind a cut";
     if (st == HONE_OK) st = cut(w);
     if (st == HONE_OK) st = hn_walk_call(w, OURS, at, at + HN_WALK_STEP, 0);
@@ -805,6 +807,29 @@ static hone_status embed_all(hn_walk *w, const embed_question *asked, size_t n_a
     return st;
 }
 
+hone_status hn_walk_ask_around(hn_walk *w, hone_error *err)
+{
+    return hn_outer_ask(&w->out->outer, w->p->m, w->p->shared ? w->p->draw : 0, err);
+}
+
+/* Of lengths that are drawn by a number which others draw by, too: one of them is nearly all that there is. */
+static hone_status of_drawn_lengths(hn_walk *w)
+{
+    enum { TEXTS = 3, LEFT = 20 };
+    static const hone_pooling poolings[TEXTS] = { HONE_POOL_MEAN, HONE_POOL_MEAN, HONE_POOL_LAST };
+    uint64_t h = HN_FNV_INIT;
+    hone_status st = HONE_OK;
+    if (!w->p->shared || w->n < 2 * LEFT) return HONE_OK;
+    for (uint64_t i = 0; i < TEXTS && st == HONE_OK; i++) {
+        const uint64_t drawn = hn_rand64(w->p->draw, 0x6C656E67u + i);
+        const int32_t n = i ? 2 + (int32_t)(drawn % (uint64_t)(w->n - 1)) : w->n - (int32_t)(drawn % LEFT);
+        const hone_embed_params p = { .pooling = poolings[i] };
+        st = embed_as(w, (hone_text_ids[]){ { w->ids + w->n - n, n } }, 1, &p, &h);
+    }
+    if (st == HONE_OK) hn_outer_set_drawn(&w->out->outer, HN_OUTER_LENGTHS, h, w->p->draw);
+    return st;
+}
+
 static hone_status embedded(hn_walk *w)
 {
     static const embed_question asked[] = { { HONE_POOL_NONE, false, { 9, 16, 65 } },
@@ -820,6 +845,7 @@ static hone_status embedded(hn_walk *w)
     hone_status st = embed_all(w, asked, sizeof asked / sizeof *asked, HN_OUTER_EMBEDDINGS);
     if (st == HONE_OK) st = embed_all(w, longer, sizeof longer / sizeof *longer, HN_OUTER_VECTORS);
     if (st == HONE_OK && w->small) st = embed_all(w, far, sizeof far / sizeof *far, HN_OUTER_MEANS);
+    if (st == HONE_OK && w->small) st = of_drawn_lengths(w);
     if (st != HONE_E_UNSUPPORTED && st != HONE_E_ARG) return st;
     hn_walk_left_out(w, "embeddings");
     return HONE_OK;
@@ -880,7 +906,7 @@ hone_status hn_paths_run(hn_paths *out, const hn_paths_params *p, const hn_q_pro
     memset(out, 0, sizeof *out);
     hone_status st = begin(&w, prompts->from_text);
     if (st == HONE_OK) st = walk_all(&w);
-    if (st == HONE_OK && !hn_walk_over(&w) && !w.outer_asked) st = hn_outer_ask(&out->outer, p->m, w.err);
+    if (st == HONE_OK && !hn_walk_over(&w) && !w.outer_asked) st = hn_walk_ask_around(&w, w.err);
     if (st == HONE_E_NUMERIC) {
         hn_invalid(&out->verdict, "the long quality prompt, %s: %s", w.way ? w.way : "", w.err->message);
         st = HONE_OK;

@@ -39,7 +39,8 @@ typedef struct hn_q_way {
 typedef struct hn_paths_params {
     const hone_model *m;
     bool quick;
-    uint64_t draw; /* of what is drawn: another number each run */
+    uint64_t draw; /* of what is drawn: another number each run, or, `shared`, one that others draw by, too */
+    bool shared;
     /* *out: NULL with HONE_OK: there is no such way here. What was opened for the way before is closed then. */
     hone_status (*open)(void *arg, const hn_q_way *w, hone_session **out, hone_error *err);
     /* Beside the session that was opened last: *out with n_seq slots, freed by who asked. May be NULL: none. */

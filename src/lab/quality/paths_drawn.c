@@ -37,10 +37,11 @@ int32_t hn_walk_draw_width(hn_walk *w, int32_t n_ctx)
 
 void hn_walk_draw_settings(hn_walk *w, hn_q_way *way)
 {
-    enum { LEAST = 65, MOST = 160, THREADS = 4 };
+    enum { LEAST = 65, MOST = 160, THREADS = 8 };
     const int32_t threads = w->p->threads_more > THREADS ? w->p->threads_more : THREADS;
     way->chunk = LEAST + hn_walk_draw(w, MOST - LEAST);
-    way->threads = w->p->threads_more ? 1 + hn_walk_draw(w, threads) : 1;
+    if (!w->some_threads) w->some_threads = hn_walk_draw(w, threads);
+    way->threads = w->p->threads_more ? 1 + (w->some_threads += 3) % threads : 1; /* another one each time */
 }
 
 /* Rows of a long call: most often a multiple of 64 or one beside it, from 129 to 512; as many as are left. */
@@ -132,6 +133,62 @@ hone_status hn_walk_in_drawn_batches(hn_walk *w)
         if (st == HONE_OK) st = draw_change(w);
     }
     w->drawn = false;
+    return st;
+}
+
+/* ---- sequences that part ------------------------------------------------------------------------------ */
+
+enum { PAGE = 64 };
+
+/* Forks around the end of a page that is drawn: `fork` goes on as the prompt does, `other` by ids that are none of it,
+ * written behind and over nothing of the first. Whole: `of` holds the prompt, of which nothing is computed again. */
+hone_status hn_walk_forks_that_part(hn_walk *w, int32_t of, int32_t fork, int32_t other)
+{
+    static const int32_t beside[] = { -2, -1, 0, 1 };
+    enum { JUNK = 3 };
+    const int32_t pages = (hone_seq_length(w->s, of) - JUNK - 2) / PAGE;
+    if (pages < 1 || !w->small) return HONE_OK;
+    const int32_t edge = PAGE * (1 + hn_walk_draw(w, pages));
+    hone_status st = HONE_OK;
+    w->way = "behind a fork that parts";
+    w->drawn = true;
+    for (size_t i = 0; i < sizeof beside / sizeof *beside && st == HONE_OK && !hn_walk_over(w); i++) {
+        const int32_t at = edge + beside[i];
+        const float *x;
+        st = hone_seq_copy(w->s, fork, of, w->err);
+        if (st == HONE_OK) st = hone_seq_truncate(w->s, fork, at, w->err);
+        if (st == HONE_OK) st = hone_seq_copy(w->s, other, fork, w->err);
+        if (st == HONE_OK) st = hn_walk_singles(w, fork, at, at + 1);
+        for (int32_t k = 0; k < JUNK && st == HONE_OK; k++)
+            st = hone_append(w->s, other, &w->ids[(at + 17 + 5 * k) % w->n], 1, &x, w->err);
+        if (st == HONE_OK) st = hn_walk_singles(w, fork, at + 1, at + 3);
+    }
+    w->drawn = false;
+    return st == HONE_E_UNSUPPORTED ? HONE_OK : st; /* a window or a state is in the way */
+}
+
+/* `to` ids of the prompt are kept. Of texts that part from it at the ends of pages, and where it is drawn, no more is
+ * found than they have in common. */
+hone_status hn_walk_prefixes_of_others(hn_walk *w, int32_t seq, int32_t to)
+{
+    if (to <= PAGE || hn_walk_over(w)) return HONE_OK;
+    const int32_t edge = PAGE * (1 + hn_walk_draw(w, (to - 1) / PAGE)),
+                  places[] = { edge - 1, edge < to ? edge : to - 1, hn_walk_draw(w, to), to - 1 };
+    int32_t *ids = malloc((size_t)to * sizeof *ids);
+    hone_status st = ids ? HONE_OK : HN_FAIL(w->err, HONE_E_NOMEM, "%d ids", to);
+    for (size_t i = 0; i < sizeof places / sizeof *places && st == HONE_OK; i++) {
+        int32_t kept = 0;
+        memcpy(ids, w->ids, (size_t)to * sizeof *ids);
+        ids[places[i]] = (ids[places[i]] + 1 + hn_walk_draw(w, w->info.n_vocab - 1)) % w->info.n_vocab;
+        st = hone_seq_truncate(w->s, seq, 0, w->err);
+        if (st == HONE_OK) st = hone_seq_match(w->s, seq, ids, to, &kept, w->err);
+        if (st == HONE_OK && kept > places[i])
+            hn_invalid(&w->out->verdict,
+                       "of a kept prefix %d positions are found for a text that has %d of its ids and then another",
+                       (int)kept, (int)places[i]);
+    }
+    if (st == HONE_OK) st = hone_seq_truncate(w->s, seq, 0, w->err);
+    free(ids);
     return st;
 }
 

@@ -404,7 +404,7 @@ static void *ask_around(void *arg)
 {
     hn_walk *w = arg;
     hone_error err;
-    w->outer_asked = hn_outer_ask(&w->out->outer, w->p->m, &err) == HONE_OK; /* else it is asked again, and says why */
+    w->outer_asked = hn_walk_ask_around(w, &err) == HONE_OK; /* else it is asked again, and says why */
     return NULL;
 }
 
@@ -421,6 +421,7 @@ static hone_status on_one_thread(hn_walk *w, const hn_q_way *one)
 /* The ways that need a session of their own, of one sequence. */
 hone_status hn_walk_other_sessions(hn_walk *w, const hn_q_way *of_nine)
 {
+    enum { DRAWN = 3 };
     hn_q_way base = *of_nine;
     base.n_seq = 1;
     hn_q_way one = base, some = base, more = base, chunk = base, many = base, plain = base;
@@ -438,7 +439,7 @@ hone_status hn_walk_other_sessions(hn_walk *w, const hn_q_way *of_nine)
     snprintf(w->way_threads, sizeof w->way_threads, "on %d threads", (int)some.threads);
     if (st == HONE_OK && !hn_walk_over(w) && some.threads) st = hn_walk_with(w, w->way_threads, &some, otherwise);
     if (st == HONE_OK && !hn_walk_over(w) && more.threads) st = on_more_threads(w, &more);
-    if (st == HONE_OK && !hn_walk_over(w) && w->small) st = of_drawn_settings(w, &base);
+    for (int i = 0; i < DRAWN && st == HONE_OK && !hn_walk_over(w) && w->small; i++) st = of_drawn_settings(w, &base);
     if (st == HONE_OK && !hn_walk_over(w) && w->small) st = in_a_narrow_session(w);
     if (st == HONE_OK && !hn_walk_over(w) && w->p->packed && !w->p->adapted)
         st = hn_walk_with(w, "from plain weights", &plain, otherwise);

@@ -44,6 +44,7 @@ typedef struct hn_walk {
     bool drawn;           /* what is walked is drawn: rows are not counted, since results of the same count as many */
     int32_t attempt;      /* 2: of a way that may be given up and begun again with less memory */
     uint64_t n_drawn;     /* numbers */
+    int32_t some_threads; /* that were drawn last */
     int32_t n_widths;     /* sessions wider than the prompt needs */
     bool wide;            /* a session opened now is one, if it answers alike there: */
     hone_snapshot *probe; /* fits it then, as it does not where a model turns otherwise in long contexts */
@@ -70,6 +71,7 @@ hone_status hn_walk_crumbs(hn_walk *w);
 /* hn_walk_call(), stopped before layer n_layer of all its chunks, and made again. */
 hone_status hn_walk_call_again(hn_walk *w, int32_t seq, int32_t from, int32_t to, int32_t n_layer);
 hone_status hn_walk_empty(hn_walk *w);
+hone_status hn_walk_ask_around(hn_walk *w, hone_error *err); /* what needs no session */
 static inline bool hn_walk_over(const hn_walk *w) { return w->out->verdict.state == HN_INVALID; }
 
 /* Every so many positions all ways are asked. */
@@ -94,8 +96,12 @@ int32_t hn_walk_draw(hn_walk *w, int32_t n);
 void hn_walk_draw_places(hn_walk *w);
 /* A width for a session that needs n_ctx positions: beyond all that the prompt needs, of another size each time. */
 int32_t hn_walk_draw_width(hn_walk *w, int32_t n_ctx);
-/* A chunk that is none of the others, and a count of threads: one more than asked, or up to four. */
+/* A chunk that is none of the others, and a count of threads: one more than asked, or up to eight. */
 void hn_walk_draw_settings(hn_walk *w, hn_q_way *way);
+/* `of` holds the prompt: two forks of it go different ways at the end of a page. */
+hone_status hn_walk_forks_that_part(hn_walk *w, int32_t of, int32_t fork, int32_t other);
+/* `to` positions are kept; no sequence finds more of them than it has in common. seq is empty behind it. */
+hone_status hn_walk_prefixes_of_others(hn_walk *w, int32_t seq, int32_t to);
 /* Batches of any sequences, counts and rows; before them a long call. */
 hone_status hn_walk_in_drawn_batches(hn_walk *w);
 /* Beyond the prompt. */
