@@ -519,6 +519,19 @@ uint64_t hn_os_kernel_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+uint64_t hn_os_process_cpu_ns(int pid)
+{
+#if defined(__linux__)
+    struct timespec t;
+    clockid_t clock;
+    if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &t) != 0) return 0;
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+#else
+    (void)pid;
+    return 0;
+#endif
+}
+
 bool hn_os_program_path(char *dst, size_t cap)
 {
 #if defined(__linux__)
@@ -554,24 +567,27 @@ bool hn_os_adopt(bool on)
 #endif
 }
 
-int32_t hn_os_children(int32_t *pid, int32_t cap)
+int32_t hn_os_children_of(int32_t parent, int32_t *pid, int32_t cap)
 {
     int32_t n = 0;
 #if defined(__linux__)
-    char path[64];
-    DIR *d = opendir("/proc/self/task"); /* each thread has its own */
+    char path[96];
+    snprintf(path, sizeof path, "/proc/%d/task", (int)parent);
+    DIR *d = opendir(path); /* each thread has its own */
     for (const struct dirent *e; d && (e = readdir(d));) {
-        snprintf(path, sizeof path, "/proc/self/task/%.20s/children", e->d_name);
+        snprintf(path, sizeof path, "/proc/%d/task/%.20s/children", (int)parent, e->d_name);
         FILE *f = e->d_name[0] != '.' ? fopen(path, "re") : NULL;
         while (f && n < cap && fscanf(f, "%d", &pid[n]) == 1) n++;
         if (f) fclose(f);
     }
     if (d) closedir(d);
 #else
-    (void)pid, (void)cap;
+    (void)parent, (void)pid, (void)cap;
 #endif
     return n;
 }
+
+int32_t hn_os_children(int32_t *pid, int32_t cap) { return hn_os_children_of((int32_t)getpid(), pid, cap); }
 
 /* Share of the pages of a file that are in the page cache. mincore tells the truth about files that
  * the caller owns or may write to; of others it says "all there". */

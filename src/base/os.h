@@ -69,6 +69,8 @@ int64_t hn_os_file_user(const char *const *path, size_t n, size_t *which);
 bool hn_os_ignores_case(const char *folder);
 /* CLOCK_MONOTONIC in ns, asked of the kernel itself: nothing in this process stands between. 0: it does not tell. */
 uint64_t hn_os_kernel_ns(void);
+/* CPU time that all threads of a process have had, those that ended among them; 0: unknown. */
+uint64_t hn_os_process_cpu_ns(int pid);
 /* The file this program runs from; false: unknown, or longer than cap. */
 bool hn_os_program_path(char *dst, size_t cap);
 /* After fork: this process is killed when its parent ends. False: the system cannot. */
@@ -78,6 +80,7 @@ bool hn_os_die_with_parent(void);
 bool hn_os_adopt(bool on);
 /* Processes of this one, those that ended and were not waited for too: their number, at most cap; 0: or unknown. */
 int32_t hn_os_children(int32_t *pid, int32_t cap);
+int32_t hn_os_children_of(int32_t parent, int32_t *pid, int32_t cap); /* the same of another process */
 
 /* The file fd has n bytes from now on, and their room on disk as far as the file system can say so before they are
  * written. 0, or errno: ENOSPC. */

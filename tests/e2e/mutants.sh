@@ -144,7 +144,7 @@ while IFS='|' read -r name check words; do
     case $check in ab*'-m PACKED'* | ' ab'*'-m PACKED'*) of=$T/packed.gguf && check=$(echo "$check" | sed 's| -m PACKED||') ;; esac
     check=$(echo "$check" | sed "s|LORA|$LORA|g; s| -m TINY||")
     n=$((n + 1))
-    case $name in raises-priority)
+    case $name in raises-priority*)
         [ "$(nice -n -5 nice 2>/dev/null)" != "$(nice)" ] || { skip "$name" "nobody here may raise a priority" && continue; }
         ;;
     esac
@@ -152,12 +152,12 @@ while IFS='|' read -r name check words; do
     # what is seen of CPU time alone is seen while two CPUs are free: four times more, before it is said that nobody did
     for again in 1 2 3 4; do
         case "$name $rc" in
-        hidden-thread\ 0 | hidden-thread\ 11 | both-clocks\ 0) one "$name" $check ;; # which leaves the row's own words in $check
+        hidden-thread\ 0 | hidden-thread\ 1[01] | both-clocks\ 0) one "$name" $check ;; # which leaves the row's own words in $check
         *) break ;;
         esac
     done
     case "$name $rc" in
-    hidden-thread\ 0 | hidden-thread\ 11) if [ "$(nproc)" -lt 2 ] || busy 2; then skip "$name" "no two CPUs are free" && continue; fi ;;
+    hidden-thread\ 0 | hidden-thread\ 1[01]) if [ "$(nproc)" -lt 2 ] || busy 2; then skip "$name" "no two CPUs are free" && continue; fi ;;
     both-clocks\ 0) if busy 1; then skip "$name" "no CPU is free" && continue; fi ;;
     esac
     want=12

@@ -13,10 +13,12 @@
 #include "lab/machine/memory.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -320,13 +322,25 @@ static void read_from_disk(const char *path)
     close(fd);
 }
 
+static pid_t helper;
+
 void ml_begin(void)
 {
-    if (mt_is("raises-priority")) setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) - 5);
+    if (mt_is("raises-priority") || mt_is("raises-priority-meanwhile"))
+        setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) - 5);
+    if (mt_is("other-process") && (helper = fork()) == 0) {
+        pause();
+        _exit(0);
+    }
 }
 
 void ml_end(void)
 {
+    if (mt_is("raises-priority-meanwhile")) setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + 5);
+    if (helper > 0) {
+        kill(helper, SIGKILL);
+        waitpid(helper, NULL, 0);
+    }
     if (mt_is("leaves-a-process") && fork() == 0) { /* another session, and nothing open that anybody waits for */
         setsid();
         for (int fd = 0; fd < 64; fd++) close(fd);

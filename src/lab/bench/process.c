@@ -209,20 +209,32 @@ static hone_status wait_for(hn_process *out, pid_t pid, uint64_t t0, const hn_pr
     return HONE_OK;
 }
 
+/* What is to be read from fd, from its beginning. */
+static bool given(int fd, const char *text)
+{
+    const size_t n = strlen(text);
+    return fd >= 0 && write(fd, text, n) == (ssize_t)n && lseek(fd, 0, SEEK_SET) == 0;
+}
+
 hone_status hn_process_run(hn_process *out, const hn_process_params *p, hone_error *err)
 {
     *out = (hn_process){ .exit_code = -1 };
     if (p->stop && p->stop(NULL)) return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
-    int o = p->keep_out ? nameless() : -1, e = nameless();
+    int o = p->keep_out ? nameless() : -1, e = nameless(), i = p->input ? nameless() : -1;
     char **env = environment(p->env);
     hone_status st = HONE_OK;
-    if ((p->keep_out && o < 0) || e < 0)
-        st = HN_FAIL(err, HONE_E_IO, "a file for what %s writes: %s", p->argv[0], strerror(errno));
+    if ((p->keep_out && o < 0) || e < 0 || (p->input && !given(i, p->input)))
+        st = HN_FAIL(err, HONE_E_IO, "a file for what %s reads or writes: %s", p->argv[0], strerror(errno));
     else if (!env) st = HN_FAIL(err, HONE_E_NOMEM, "environment of %s", p->argv[0]);
     if (st == HONE_OK) {
-        const launch l = {
-            .program = p->argv[0], .argv = p->argv, .env = env, .dir = p->dir, .out = o, .err = e, .own_group = true
-        };
+        const launch l = { .program = p->argv[0],
+                           .argv = p->argv,
+                           .env = env,
+                           .dir = p->dir,
+                           .in = i > 0 ? i : 0,
+                           .out = o,
+                           .err = e,
+                           .own_group = true };
         family before = { .adopts = p->alone && hn_os_adopt(true) };
         hn_standing mine;
         hn_standing_look(&mine);
@@ -243,6 +255,7 @@ hone_status hn_process_run(hn_process *out, const hn_process_params *p, hone_err
     }
     if (o >= 0) close(o);
     if (e >= 0) close(e);
+    if (i >= 0) close(i);
     free(env);
     if (st != HONE_OK) hn_process_free(out);
     return st;
@@ -265,6 +278,7 @@ hone_status hn_talk_start(hn_talk *t, const hn_process_params *p, hone_error *er
 {
     int in[2] = { -1, -1 }, out[2] = { -1, -1 };
     *t = (hn_talk){ .in = -1, .out = -1, .err = nameless(), .stop = p->stop };
+    t->usual = t->priority = hn_priority(getpid());
     char **env = environment(p->env);
     t->about = calloc(1, sizeof *t->about);
     hone_status st = HONE_OK;
@@ -322,10 +336,20 @@ hone_status hn_talk_say(hn_talk *t, const void *data, size_t n, hone_error *err)
     return HONE_OK;
 }
 
+/* What may be over before the usual look: another priority, others at work. */
+static void look_soon(hn_talk *t)
+{
+    int32_t child[4];
+    const int32_t is = hn_priority(t->pid), n = hn_os_children_of(t->pid, child, 4);
+    if (is < t->priority) t->priority = is;
+    if (n > t->n_children) t->n_children = n;
+}
+
 void hn_talk_look(hn_talk *t)
 {
     hn_memory m;
     uint64_t again = hn_memory_anon_again(t->pid);
+    look_soon(t);
     if (again > t->anon) t->anon = again;
     if (!hn_memory_read(&m, t->pid)) return;
     if (m.anon > t->anon) t->anon = m.anon;
@@ -350,11 +374,15 @@ static hone_status talk_read(hn_talk *t, bool *more, uint64_t *at, hone_error *e
         t->heard = grown;
         t->cap = cap;
     }
-    int ready = poll(&p, 1, LOOK_MS);
+    const int32_t soon = t->soon_ms;
+    t->soon_ms = 0;
+    int ready = poll(&p, 1, soon ? soon : LOOK_MS);
+    t->cpu_ns = hn_os_process_cpu_ns(t->pid); /* no later than the clock: it can have had no more */
     *at = hn_clock_ns();
     if (t->stop && t->stop(NULL)) return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
     if (ready <= 0) {
-        if (t->spoke) hn_talk_look(t); /* before its first word it may still be this program */
+        if (soon) look_soon(t);             /* while it works */
+        else if (t->spoke) hn_talk_look(t); /* before its first word it may still be this program */
         return HONE_OK;
     }
     ssize_t k = read(t->out, t->heard + t->n, PIECE);
@@ -394,6 +422,7 @@ hone_status hn_talk_end(hn_talk *t, hn_process *out, hone_error *err)
     talk_close(&t->out); /* who goes on talking is told so */
     if (stopped) kill(-t->pid, SIGKILL);
     hone_status st = wait_for(out, t->pid, t->from, &(hn_process_params){ .argv = argv, .stop = t->stop }, err);
+    out->raised = out->raised || (t->usual != INT32_MAX && t->priority < t->usual);
     out->n_left = family_end(&t->about->before);
     out->changed = hn_standing_changed(&t->about->mine);
     if (st == HONE_OK) out->said = content(t->err, MAX_SAID, NULL);

@@ -29,9 +29,10 @@ typedef struct hn_process_params {
     const char *dir;         /* where it runs; NULL: here */
     bool alone;              /* nothing may go on behind its end */
     bool keep_out;           /* else stdout is thrown away */
+    const char *input;       /* what it reads on stdin; NULL: nothing */
     bool (*stop)(void *);    /* NULL allowed; true after a signal: the process is killed */
 } hn_process_params;
-/* Runs it to its end, alone in a process group, stdin empty. A program that fails is a
+/* Runs it to its end, alone in a process group. A program that fails is a
  * result: HONE_OK. HONE_E_INTERRUPTED: stopped. */
 hone_status hn_process_run(hn_process *out, const hn_process_params *p, hone_error *err);
 void hn_process_free(hn_process *p);
@@ -44,7 +45,11 @@ typedef struct hn_talk {
     int pid, in, out, err; /* pid 0: there is none; in: where it reads; out, err: what it writes */
     uint64_t from;         /* hn_clock_ns, when it was started */
     uint64_t anon;         /* bytes: most memory of its own, looked at regularly and at each answer */
-    char *heard;           /* read and not taken yet: [taken, n) */
+    uint64_t cpu_ns; /* CPU time of all its threads when the last line was there, read before the clock; 0: unknown */
+    int32_t usual, priority; /* of this process; the most favoured of its threads, looked at likewise (hn_priority) */
+    int32_t n_children;      /* processes that it was seen to have, at most */
+    int32_t soon_ms;         /* when it is looked at next; 0: at the usual time */
+    char *heard;             /* read and not taken yet: [taken, n) */
     size_t n, cap, taken;
     bool spoke;
     bool (*stop)(void *);

@@ -790,7 +790,7 @@ static void tell_benches(const experiment *x)
     hn_ab_report *out = x->out;
     for (size_t i = 0; i < x->p->n_targets && x->bench; i++) {
         const char *a = x->bench[i].weights[0], *b = x->bench[i].weights[1];
-        if (strcmp(a, b) != 0)
+        if (a[0] && b[0] && strcmp(a, b) != 0)
             note(out, "weights: a reads them %.56s, b %.56s; the same --packed on both sides leaves that out", a, b);
         a = x->bench[i].ran[0], b = x->bench[i].ran[1];
         if (strcmp(a, b) != 0) note(out, "a ran with %.60s; b with %.60s", a, b);

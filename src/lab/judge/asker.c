@@ -3,6 +3,7 @@
 #include "lab/judge/asker.h"
 
 #include "base/json_tree.h"
+#include "base/os.h"
 #include "lab/bench/asked.h"
 #include "lab/bench/sample.h"
 #include "lab/machine/clock.h"
@@ -118,6 +119,7 @@ static hone_status hear_end(hn_heard *h, hn_talk *t, hone_error *err)
 /* From its start to its last line. first, last: the ids that it said so, −2 where it said none. */
 static hone_status converse(hn_heard *h, hn_talk *t, const int32_t *ids, int32_t *first, int32_t *last, hone_error *err)
 {
+    enum { SOON_MS = 12 };
     const int32_t n = h->n_prompt > 0 ? h->n_prompt : 1;
     uint64_t at, asked, first_at;
     bool is;
@@ -132,14 +134,19 @@ static hone_status converse(hn_heard *h, hn_talk *t, const int32_t *ids, int32_t
         if (st != HONE_OK || !is) return st;
     }
     asked = hn_clock_ns(); /* from here to its last token nothing is left out */
+    const uint64_t cpu = hn_os_process_cpu_ns(t->pid);
+    t->soon_ms = 1 + (int32_t)(hn_rand64(asked, 0) % SOON_MS);
     st = ask(t, ids + h->depth, n, h->n_gen, err);
     if (st == HONE_OK) st = hear(&is, first, &first_at, h, t, "first", err);
     if (st != HONE_OK || !is) return st;
+    const uint64_t first_cpu = t->cpu_ns;
     if (h->n_prompt > 0) h->prompt_s = 1e-9 * (double)(first_at - asked);
+    if (cpu && first_cpu >= cpu) h->prompt_cpu_s = 1e-9 * (double)(first_cpu - cpu);
     if (h->n_gen > 1) {
         st = hear(&is, last, &at, h, t, "last", err);
         if (st != HONE_OK || !is) return st;
         h->gen_s = 1e-9 * (double)(at - first_at);
+        if (first_cpu && t->cpu_ns >= first_cpu) h->gen_cpu_s = 1e-9 * (double)(t->cpu_ns - first_cpu);
     }
     return hear_end(h, t, err);
 }
@@ -175,6 +182,16 @@ static void check(hn_heard *h, int32_t first, int32_t last)
     if (constant) wrong(h, "degenerate output: one token repeated through the whole generation");
 }
 
+/* More CPU time than the threads that were asked for can have had: it has others. CPU time is read before the clock, so
+ * that nothing but these makes it more. */
+static void few_threads(hn_heard *h, const char *what, double cpu_s, double wall_s, int32_t threads)
+{
+    const double share = 0.02, slack_s = 0.001;
+    if (threads > 0 && cpu_s > (1 + share) * threads * wall_s + slack_s)
+        wrong(h, "the %s took %.4f s of CPU time in %.4f s, more than the %d thread%s that it was asked to have", what,
+              cpu_s, wall_s, threads, threads == 1 ? "" : "s");
+}
+
 hone_status hn_asker_run(hn_heard *out, const hn_asker *a, const hn_ask_run *q, hone_error *err)
 {
     hn_talk t;
@@ -185,6 +202,8 @@ hone_status hn_asker_run(hn_heard *out, const hn_asker *a, const hn_ask_run *q, 
                        .depth = length_of(q->argv, "--depth=", 0),
                        .load_s = NAN,
                        .prompt_s = NAN,
+                       .prompt_cpu_s = NAN,
+                       .gen_cpu_s = NAN,
                        .gen_s = NAN };
     const int32_t n = out->depth + (out->n_prompt > 0 ? out->n_prompt : 1);
     int32_t *ids = calloc((size_t)n, sizeof *ids);
@@ -194,12 +213,17 @@ hone_status hn_asker_run(hn_heard *out, const hn_asker *a, const hn_ask_run *q, 
     if (st == HONE_OK) {
         st = converse(out, &t, ids, &first, &last, err);
         out->anon_mb = (double)t.anon / 1e6;
+        out->n_children = t.n_children;
         ended = hn_talk_end(&t, &out->process, st == HONE_OK ? err : NULL);
     }
     free(ids);
     if (st == HONE_OK) st = ended;
     if (st == HONE_OK && out->process.exit_code == 0 && !out->told) wrong(out, "it did not say what it answered");
     if (st == HONE_OK && out->told) check(out, first, last);
+    const int32_t threads = length_of(q->argv, "--threads=", 0);
+    if (out->n_children > 0) wrong(out, "it has other processes at work, whose time and memory are not its own");
+    few_threads(out, "prompt", out->prompt_cpu_s, out->prompt_s, length_of(q->argv, "--threads-batch=", threads));
+    few_threads(out, "generation", out->gen_cpu_s, out->gen_s, threads);
     if (st != HONE_OK) hn_heard_free(out);
     return st;
 }

@@ -12,31 +12,37 @@
 
 enum { MOST_WORDS = 20, N_PREDICT = 16 };
 
+typedef enum kind { RUN, TOKENIZE, CHAT } kind;
+static const char *const kinds[] = { "run", "tokenize", "chat" };
+
 /* A command. Its text is one of those of the quality hash, or several, and its seed, where it has one, is drawn. */
 typedef struct command {
     const char *name;
-    bool tokenize;
-    int texts;
+    kind kind;
+    int texts; /* 0: it reads questions, line by line */
     const char *words[MOST_WORDS];
 } command;
 
 static const command commands[] = {
-    { "greedy", false, 1, { "--temp=0", "--ignore-eos" } },
-    { "drawn", false, 1, { "--temp=1.5", "--top-k=0", "--top-p=1", "--min-p=0", "--seed=0", "--ignore-eos" } },
-    { "usual", false, 1, { "--seed=0" } },
+    { "greedy", RUN, 1, { "--temp=0", "--ignore-eos" } },
+    { "drawn", RUN, 1, { "--temp=1.5", "--top-k=0", "--top-p=1", "--min-p=0", "--seed=0", "--ignore-eos" } },
+    { "usual", RUN, 1, { "--seed=0" } },
     { "filters",
-      false,
+      RUN,
       HN_Q_PROMPTS,
       { "--temp=0.9", "--top-k=12", "--top-p=0.8", "--min-p=0.08", "--repeat-penalty=1.2", "--repeat-last-n=200",
         "--presence-penalty=0.3", "--frequency-penalty=0.2", "--seed=0", "--ignore-eos" } },
-    { "form", false, 1, { "--temp=0.5", "--seed=0", "--regex=[a-z ]{4,24}", "--no-echo" } },
-    { "stop", false, 1, { "--temp=0", "--stop=e", "--stop=\n" } },
-    { "chat", false, 1, { "--chat", "--system=Answer in one sentence.", "--temp=0.7", "--seed=0" } },
-    { "tokens", true, HN_Q_PROMPTS, { NULL } },
+    { "form", RUN, 1, { "--temp=0.5", "--seed=0", "--regex=[a-z ]{4,24}", "--no-echo" } },
+    { "stop", RUN, 1, { "--temp=0", "--stop=e", "--stop=\n" } },
+    { "chat", RUN, 1, { "--chat", "--system=Answer in one sentence.", "--temp=0.7", "--seed=0" } },
+    { "talk", CHAT, 0, { "--temp=0.7", "--seed=0" } },
+    { "tokens", TOKENIZE, HN_Q_PROMPTS, { NULL } },
 };
+static const char questions[] = "Name a color.\nTell me more about it.\nWhat was my first question?\nSay it again.\n";
+
 /* What the time of a run is measured with: where few tokens are nothing beside a start, by more of them. */
-static const command timed = { "run", false, 1, { "--temp=0", "--ignore-eos" } },
-                     timed_longer = { "run", false, HN_Q_PROMPTS, { "--temp=0", "--ignore-eos", "--n-predict=160" } };
+static const command timed = { "run", RUN, 1, { "--temp=0", "--ignore-eos" } },
+                     timed_longer = { "run", RUN, HN_Q_PROMPTS, { "--temp=0", "--ignore-eos", "--n-predict=160" } };
 
 /* Of a comparison's options those that programs which run a model have, too, or that only read its words. */
 static bool takes(const char *word, bool words_only)
@@ -77,15 +83,15 @@ static hone_status line_of(hn_side_command *out, const hn_side *s, const hn_targ
 {
     hn_argv *a = &out->argv;
     *out = (hn_side_command){ .argv = { 0 } };
-    hn_argv_extend(a, (const char *const[]){ s->program, c->tokenize ? "tokenize" : "run", NULL });
+    hn_argv_extend(a, (const char *const[]){ s->program, kinds[c->kind], NULL });
     hn_argv_add(a, "--model=%s", t->model);
-    give_settings(a, s, t, c->tokenize);
-    add_text(a, c, draw);
-    if (!c->tokenize) hn_argv_add(a, "--n-predict=%d", N_PREDICT);
+    give_settings(a, s, t, c->kind == TOKENIZE);
+    if (c->texts) add_text(a, c, draw);
+    if (c->kind != TOKENIZE) hn_argv_add(a, "--n-predict=%d", N_PREDICT);
     hn_argv_extend(a, c->words);
     for (int i = 0; i < MOST_WORDS && c->words[i]; i++)
         if (hn_argv_is(c->words[i], "seed")) hn_argv_set(a, "seed", "%" PRIu64, draw >> 33);
-    hn_side_env(out, s, draw);
+    hn_side_own_env(out, s);
     return hn_argv_check(a, s->program, err);
 }
 
@@ -93,7 +99,13 @@ static hone_status run(hn_process *r, hn_side *s, const hn_target *t, const comm
 {
     hn_side_command line;
     hone_status st = line_of(&line, s, t, c, draw, err);
-    if (st == HONE_OK) st = hn_side_run(r, s, hn_argv_words(&line.argv), line.env, t->stop, err);
+    const hn_process_params p = { .argv = hn_argv_words(&line.argv),
+                                  .env = line.env,
+                                  .alone = true,
+                                  .keep_out = true,
+                                  .input = c->texts ? NULL : questions,
+                                  .stop = t->stop };
+    if (st == HONE_OK) st = hn_side_start(r, s, &p, err);
     hn_argv_free(&line.argv);
     return st;
 }
@@ -125,8 +137,7 @@ hone_status hn_front_texts(hn_front *out, hn_side *const side[2], const hn_targe
         if (both && r[1].exit_code != 0) {
             char why[400];
             hn_process_why(&r[1], why, sizeof why);
-            snprintf(out->why, sizeof out->why, "hone %s (%s) %s, and side a's does not",
-                     c->tokenize ? "tokenize" : "run", c->name, why);
+            snprintf(out->why, sizeof out->why, "hone %s (%s) %s, and side a's does not", kinds[c->kind], c->name, why);
         }
         if (both && (h[0] != h[1] || out->why[0])) {
             snprintf(out->name, sizeof out->name, "run:%s", c->name);

@@ -175,7 +175,7 @@ static hone_status serve(answers *out, hn_side *s, const hn_target *t, uint64_t 
                                                    "--parallel=8", NULL });
     hn_argv_add(&c.argv, "--model=%s", t->model);
     hn_front_settings(&c.argv, s, t);
-    hn_side_env(&c, s, draw);
+    hn_side_own_env(&c, s);
     hone_status st = hn_argv_check(&c.argv, s->program, err);
     if (st == HONE_OK) st = hn_beside_start(&b, hn_argv_words(&c.argv), c.env, err);
     hn_argv_free(&c.argv);

@@ -54,6 +54,12 @@ const hn_measured_metric *hn_measured_find(const hn_measured *m, const char *nam
     return NULL;
 }
 
+void hn_side_own_env(hn_side_command *c, const hn_side *s)
+{
+    for (int i = 0; i < s->n_env; i++) c->env[i] = s->env[i];
+    c->env[s->n_env] = NULL;
+}
+
 void hn_side_env(hn_side_command *c, const hn_side *s, uint64_t salt)
 {
     enum { MOST = 4096 };

@@ -53,6 +53,8 @@ typedef struct hn_side_command {
 /* Its environment for one run: the side's own, and a word of changing length that moves the stack of the program a
  * little (Mytkowicz et al. 2009 show what that may do to its speed). */
 void hn_side_env(hn_side_command *c, const hn_side *s, uint64_t salt);
+/* The side's own alone: what people start tells nobody that it is compared. */
+void hn_side_own_env(hn_side_command *c, const hn_side *s);
 /* What of a bench is run: it, the hash of its model's answers, or its measured process alone, which is asked. */
 typedef enum hn_run_kind { HN_RUN_BENCH, HN_RUN_QUALITY, HN_RUN_ASKED } hn_run_kind;
 /* PROGRAM bench [ID] -m MODEL … --json. The plain run is asked for without an id, which older programs know too. What
@@ -61,6 +63,7 @@ hone_status hn_side_bench(hn_side_command *c, const hn_side *s, const hn_target 
                           uint64_t salt, hone_error *err);
 
 /* Runs it, nothing of which may go on behind its end: else HONE_E_NUMERIC. */
+hone_status hn_side_start(hn_process *r, hn_side *s, const hn_process_params *p, hone_error *err);
 hone_status hn_side_run(hn_process *r, hn_side *s, const char *const *argv, const char *const *env,
                         bool (*stop)(void *), hone_error *err);
 /* What a program that has ended has done to those that are measured next; false: nothing. */

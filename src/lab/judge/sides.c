@@ -72,16 +72,21 @@ bool hn_side_meddles(char *why, size_t cap, const hn_process *r)
     return r->n_left || r->changed;
 }
 
-hone_status hn_side_run(hn_process *r, hn_side *s, const char *const *argv, const char *const *env,
-                        bool (*stop)(void *), hone_error *err)
+hone_status hn_side_start(hn_process *r, hn_side *s, const hn_process_params *p, hone_error *err)
 {
     char why[80];
-    const hn_process_params p = { .argv = argv, .env = env, .alone = true, .keep_out = true, .stop = stop };
-    hone_status st = hn_process_run(r, &p, err);
+    hone_status st = hn_process_run(r, p, err);
     if (st != HONE_OK || !hn_side_meddles(why, sizeof why, r)) return st;
     hn_process_free(r);
     return HN_FAIL(err, HONE_E_NUMERIC, "%s: %s: what is measured beside that means nothing",
                    HN_ESC(s->label, strlen(s->label)), why);
+}
+
+hone_status hn_side_run(hn_process *r, hn_side *s, const char *const *argv, const char *const *env,
+                        bool (*stop)(void *), hone_error *err)
+{
+    const hn_process_params p = { .argv = argv, .env = env, .alone = true, .keep_out = true, .stop = stop };
+    return hn_side_start(r, s, &p, err);
 }
 
 /* Which options another program has that older ones lack. */

@@ -56,6 +56,29 @@ static size_t draw_text(drawing *d, char *text, size_t most)
     return n;
 }
 
+/* Words of one length and one beginning, most of them more than once, and other ones between. */
+static hone_status alike(drawing *d)
+{
+    enum { WORDS = 900, TEXTS = 2, LONGEST = 24 };
+    hn_asking *a = d->a;
+    char *text = malloc((size_t)WORDS * (LONGEST + 1));
+    hone_status st = text ? HONE_OK : HN_FAIL(&a->err, HONE_E_NOMEM, "a text");
+    for (int i = 0; i < TEXTS && !over(st); i++) {
+        const size_t same = 2 + draw(d, 12), rest = 2 + draw(d, 8);
+        const uint64_t key = draw(d, 1u << 30), different = 20 + draw(d, WORDS);
+        size_t n = 0;
+        for (int w = 0; w < WORDS; w++) {
+            const uint64_t which = draw(d, different);
+            for (size_t k = 0; k < same; k++) text[n++] = (char)('a' + hn_rand64(key, k) % 26);
+            for (size_t k = 0; k < rest; k++) text[n++] = (char)('a' + hn_rand64(key + which + 1, k) % 26);
+            text[n++] = draw(d, 9) ? ' ' : ',';
+        }
+        st = hn_asking_tokens(a, text, n, 0);
+    }
+    free(text);
+    return st;
+}
+
 static hone_status texts(drawing *d)
 {
     enum { TEXTS = 40, MOST = 6000 };
@@ -342,7 +365,15 @@ static hone_status grammars(drawing *d)
 
 static hone_status talks(drawing *d)
 {
-    enum { TALKS = 10, CAP = 24000 };
+    enum { TALKS = 28, CAP = 24000 };
+    static const char own[] =
+        "{% for m in messages %}{{ loop.index }}/{{ loop.length }}{{ loop.revindex0 }}{% if loop.first %}F{% endif %}"
+        "{% if loop.last %}L{% else %},{% endif %}{{ loop.cycle('x', 'y', 'z') }}<{{ m.role | upper }}>"
+        "{{ m['content'] | trim }}{{ m.content[:7] }}{{ m.content[-3:] }}{{ m.content.split(' ') | join('-') }}"
+        "{{ m.content | length }}{% endfor %}{% set n = namespace(i=0) %}{% for m in messages[1:] if m.role == 'user' "
+        "%}"
+        "{% set n.i = n.i + loop.index0 * 3 % 7 %}{% endfor %}{{ n.i }}{{ messages[-1].role }}{{ messages | length }}"
+        "{{ 'q' if messages | length is divisibleby(3) else 'r' }}{{ range(2, messages | length, 3) | list }}";
     static const char *const words[] = {
         "yes", "no ", " why", "\\n", "  ", "12", "<b>", "ä", "{{x}}", "火", ".", "\\t-"
     };
@@ -361,6 +392,7 @@ static hone_status talks(drawing *d)
         }
         snprintf(talk + n, CAP - n, "]");
         const hone_chat_params p = { .messages = talk,
+                                     .chat_template = i % 2 ? own : NULL,
                                      .now = "2026-02-03T04:05:06",
                                      .add_generation_prompt = draw(d, 3) > 0 };
         int32_t *ids = NULL;
@@ -375,7 +407,7 @@ static hone_status talks(drawing *d)
 
 hone_status hn_ask_drawn(hn_asking *a, uint64_t by)
 {
-    hone_status (*const all[])(drawing *) = { samplers, texts, streams, grammars, talks };
+    hone_status (*const all[])(drawing *) = { samplers, texts, streams, grammars, talks, alike };
     hone_status st = HONE_OK;
     for (size_t i = 0; i < sizeof all / sizeof *all && !over(st); i++) {
         drawing d = { .a = a, .key = hn_rand64(by, 0x6472617765u + i) };
