@@ -68,7 +68,7 @@ one() { # NAME CHECK [OPTION…], of the model $of: $rc, $T/out, $T/err
         e2e.*)
             size=
             case "$*" in *-p*) ;; e2e.gen*) size="-p 16 -n 16" ;; esac
-            case "$*" in *quick*) ;; e2e.gen* | e2e.cold*) size="$size --draw 1" ;; esac
+            case "$*" in *quick*) ;; e2e.gen* | e2e.cold*) size="$size --draw 2" ;; esac
             run "$MUTANTS" bench "$@" -m "$of" -r 2 --warmup 0 $size
             ;;
         -p) run "$MUTANTS" bench -m "$of" -r 2 --quality quick "$@" ;;

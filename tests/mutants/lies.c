@@ -79,10 +79,10 @@ void mt_catch_up(const float *x)
     later.s = NULL;
 }
 
-/* Half a millisecond for each call, where no bench looks. */
+/* Two milliseconds for each call, where no bench looks. */
 void mt_dawdle(void)
 {
-    const struct timespec t = { .tv_nsec = 500000 };
+    const struct timespec t = { .tv_nsec = 2000000 };
     if (mt_is("run-slow") && mo_argv_is(1, "run")) nanosleep(&t, NULL);
 }
 

@@ -31,7 +31,7 @@ static const struct {
       "{" TALK ",\"max_tokens\":12,\"temperature\":0.8,\"seed\":SEED,\"logprobs\":true,\"top_logprobs\":3,"
       "\"logit_bias\":{\"I\":-100,\"O\":-100,\"T\":-100,\" the\":9}}" },
     { "stream", "/v1/chat/completions",
-      "{" TALK ",\"max_tokens\":12,\"temperature\":0.8,\"seed\":SEED,\"stream\":true}" },
+      "{" TALK ",\"max_tokens\":48,\"temperature\":0.8,\"seed\":SEED,\"ignore_eos\":true,\"stream\":true}" },
     { "form", "/v1/chat/completions",
       "{" TALK ",\"max_tokens\":24,\"temperature\":0.8,\"seed\":SEED,\"response_format\":{\"type\":\"json_schema\","
       "\"json_schema\":{\"name\":\"a\",\"schema\":{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"},"

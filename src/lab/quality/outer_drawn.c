@@ -59,7 +59,7 @@ static size_t draw_text(drawing *d, char *text, size_t most)
 /* Words of one length and one beginning, most of them more than once, and other ones between. */
 static hone_status alike(drawing *d)
 {
-    enum { WORDS = 900, TEXTS = 2, LONGEST = 24 };
+    enum { WORDS = 900, TEXTS = 5, LONGEST = 24 };
     hn_asking *a = d->a;
     char *text = malloc((size_t)WORDS * (LONGEST + 1));
     hone_status st = text ? HONE_OK : HN_FAIL(&a->err, HONE_E_NOMEM, "a text");
@@ -381,7 +381,7 @@ static hone_status talks(drawing *d)
     char *talk = malloc(CAP);
     hone_status st = talk ? HONE_OK : HN_FAIL(&a->err, HONE_E_NOMEM, "a conversation");
     for (int i = 0; i < TALKS && !over(st); i++) {
-        const int turns = 1 + (int)draw_small(d, 60), system = (int)draw(d, 2);
+        const int turns = 1 + (i < 26 ? i / 2 : (int)draw_small(d, 60)), system = (int)draw(d, 2);
         size_t n = (size_t)snprintf(talk, CAP, "[");
         for (int k = 0; k < turns && n + 400 < CAP; k++) {
             const char *role = system && k == 0 ? "system" : (k - system) % 2 ? "assistant" : "user";
