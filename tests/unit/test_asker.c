@@ -238,7 +238,8 @@ static void test_front_texts(void **state)
         { "", "", "", "" },
         { "", "case \"$*\" in *--temp=1.5*) echo more ;; esac", "run:drawn", "" },
         { "", "case \"$*\" in *--chat*) echo more ;; esac", "run:chat", "" },
-        { "", "[ \"$1\" = run ] || echo more", "run:tokens", "" },
+        { "", "[ \"$1\" != tokenize ] || echo more", "run:tokens", "" },
+        { "", "[ \"$1\" != chat ] || { read a; read b; echo \"$a $b\"; }", "run:talk", "" }, /* it is given questions */
         { "", "case \"$*\" in tokenize* | *--threads=1*) ;; *) echo more ;; esac", "", "" }, /* both got it */
         { "", "case \"$*\" in *--n-prompt*) echo more ;; esac", "", "" }, /* which is no option of theirs */
         { "exit 2", "case \"$*\" in *--temp=1.5*) echo more ;; esac", "", "" },

@@ -22,7 +22,7 @@ typedef struct hn_ask_run {
 typedef struct hn_heard {
     int32_t n_prompt, n_gen, depth; /* as its command line has them */
     double load_s, prompt_s, gen_s; /* until it was ready; to the first token; from there to the last. NaN: none */
-    double prompt_cpu_s, gen_cpu_s; /* CPU time that it had meanwhile; NaN: unknown */
+    double prompt_cpu_s, all_cpu_s; /* CPU time of the prompt, and of both; NaN: unknown */
     double anon_mb;                 /* most memory of its own that was seen */
     int32_t n_children;             /* processes of its own that it was seen to have */
     json_t *told;                   /* its last line, or NULL */
