@@ -66,6 +66,9 @@ static void test_whose_clock(void **state)
     assert_true(h.load_s >= 0.06 && h.prompt_s >= 0.1 && h.gen_s >= 0.2);
     assert_true(h.process.wall_s >= h.load_s + h.prompt_s + h.gen_s + 0.1); /* and what comes behind is nobody's */
     assert_non_null(h.told);
+    char children[64]; /* what sleeps is another process, and seen, where the system tells */
+    snprintf(children, sizeof children, "/proc/self/task/%ld/children", (long)getpid());
+    assert_int_equal(h.n_children > 0, access(children, R_OK) == 0);
     hn_heard_free(&h);
     static const char *const at_once =
         "echo 'ready 8'\n" READS("5") "printf 'first 4\\nlast 6\\n'\n" ENDS("4,5,6", "7", "3");

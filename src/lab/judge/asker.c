@@ -101,7 +101,8 @@ static hone_status ask(hn_talk *t, const int32_t *ids, int32_t n, int32_t n_gen,
     return st == HONE_OK ? hn_talk_say(t, ids, (size_t)n * sizeof *ids, err) : st;
 }
 
-/* What it says last, and that it says nothing behind it. */
+/* What it says last, unless it has said so already: JSON, and no word with a number. It waits for us then, and what it
+ * holds is what it worked with. */
 static hone_status hear_end(hn_heard *h, hn_talk *t, hone_error *err)
 {
     bool is;
@@ -111,7 +112,7 @@ static hone_status hear_end(hn_heard *h, hn_talk *t, hone_error *err)
     if (!h->told && !h->invalid[0]) st = hear(&is, &id, &at, h, t, "{", err);
     hn_talk_look(t);
     const json_t *packed = json_object_get(json_object_get(h->told, "engine"), "packed");
-    if (json_is_false(packed) && hn_memory_maps(t->pid, ".hpack")) /* it waits for us */
+    if (json_is_false(packed) && hn_memory_maps(t->pid, ".hpack"))
         wrong(h, "it says that it read plain weights, and has a packed file open");
     return st;
 }

@@ -77,7 +77,7 @@ static void add_text(hn_argv *a, const command *c, uint64_t draw)
     hn_argv_add(a, "--prompt=%s", text);
 }
 
-/* PROGRAM run|tokenize --model=… with the settings of the comparison and of the side. */
+/* PROGRAM run|tokenize|chat --model=… with the settings of the comparison and of the side. */
 static hone_status line_of(hn_side_command *out, const hn_side *s, const hn_target *t, const command *c, uint64_t draw,
                            hone_error *err)
 {
@@ -130,7 +130,7 @@ hone_status hn_front_texts(hn_front *out, hn_side *const side[2], const hn_targe
         for (int k = 0; k < 2 && st == HONE_OK; k++) {
             st = run(&r[k], side[k], t, c, own, err);
             if (st != HONE_OK) break;
-            h[k] = hn_fnv1a(0xcbf29ce484222325u, r[k].out, r[k].out ? r[k].n_out : 0);
+            h[k] = hn_fnv1a(HN_FNV_INIT, r[k].out, r[k].out ? r[k].n_out : 0);
             if (k == 0 && r[0].exit_code != 0) break; /* this model, or this program, has no such command */
             both = k == 1;
         }

@@ -63,14 +63,13 @@ void hn_side_own_env(hn_side_command *c, const hn_side *s)
 void hn_side_env(hn_side_command *c, const hn_side *s, uint64_t salt)
 {
     enum { MOST = 4096 };
-    int n = 0;
-    for (int i = 0; i < s->n_env; i++) c->env[n++] = s->env[i];
+    hn_side_own_env(c, s);
     size_t len = (size_t)(hn_rand64(salt, 0) % MOST);
     int k = snprintf(c->pad, sizeof c->pad, "HONE_AB_PAD=");
     memset(c->pad + k, 'x', len);
     c->pad[(size_t)k + len] = 0;
-    c->env[n++] = c->pad;
-    c->env[n] = NULL;
+    c->env[s->n_env] = c->pad;
+    c->env[s->n_env + 1] = NULL;
 }
 
 bool hn_target_is_plain(const hn_target *t)
@@ -316,12 +315,9 @@ static void take_heard(hn_measured *out, const hn_heard *h)
     out->part_s[HN_PART_PROMPT] = out->part_s[HN_PART_FIRST] = h->prompt_s;
     out->part_s[HN_PART_GEN] = h->gen_s;
     out->claimed_s = h->load_s + (isfinite(h->prompt_s) ? h->prompt_s : 0) + (isfinite(h->gen_s) ? h->gen_s : 0);
+    take_settings(out, engine);
     snprintf(out->weights, sizeof out->weights, "%s",
              json_is_true(json_object_get(engine, "packed")) ? "packed" : "plain");
-    if (json_is_integer(json_object_get(engine, "threads")))
-        snprintf(out->ran, sizeof out->ran, "--threads %d, %.20s, kv %.10s, chunk %d",
-                 (int)json_integer_value(json_object_get(engine, "threads")), hn_record_text(engine, "cpu"),
-                 hn_record_text(engine, "kv"), (int)json_integer_value(json_object_get(engine, "chunk")));
 }
 
 static hone_status asker_of(hn_side *s, const hn_target *t, const char *const *argv, hone_error *err)
@@ -354,6 +350,9 @@ static hone_status measure_asked(hn_measured *out, hn_side *s, const hn_target *
         snprintf(out->invalid, sizeof out->invalid, "%s", h.invalid);
         if (!out->invalid[0] && h.process.raised)
             snprintf(out->invalid, sizeof out->invalid, "it raised its own priority");
+        if (!out->invalid[0] && h.n_children > 0)
+            snprintf(out->invalid, sizeof out->invalid,
+                     "it has other processes at work, whose time and memory are not its own");
         if (!out->invalid[0]) (void)hn_side_meddles(out->invalid, sizeof out->invalid, &h.process);
         if (!out->invalid[0]) (void)hn_claims_settings(h.told, q.argv, out->invalid, sizeof out->invalid);
         check_threads(out, &h.process, threads_asked(q.argv));
