@@ -20,7 +20,8 @@ enum { WAIT_S = 300, TIMEOUT_S = 600 };
     "color.\"},{\"role\":\"assistant\",\"content\":\"Green.\"},{\"role\":\"user\",\"content\":\"Tell me about " \
     "it.\"}]"
 
-/* SEED stands for a number that is drawn. */
+/* SEED stands for a number that is drawn, STOP for a piece of what was answered to "whole", and a letter that does not
+ * follow it: a stream holds so much back, and then gives it at once. */
 static const struct {
     const char *name, *path, *json;
 } asks[] = {
@@ -32,6 +33,9 @@ static const struct {
       "\"logit_bias\":{\"I\":-100,\"O\":-100,\"T\":-100,\" the\":9}}" },
     { "stream", "/v1/chat/completions",
       "{" TALK ",\"max_tokens\":48,\"temperature\":0.8,\"seed\":SEED,\"ignore_eos\":true,\"stream\":true}" },
+    { "whole", "/v1/chat/completions", "{" TALK ",\"max_tokens\":48,\"temperature\":0,\"ignore_eos\":true}" },
+    { "held", "/v1/chat/completions",
+      "{" TALK ",\"max_tokens\":48,\"temperature\":0,\"ignore_eos\":true,\"stream\":true,\"stop\":[STOP]}" },
     { "form", "/v1/chat/completions",
       "{" TALK ",\"max_tokens\":24,\"temperature\":0.8,\"seed\":SEED,\"response_format\":{\"type\":\"json_schema\","
       "\"json_schema\":{\"name\":\"a\",\"schema\":{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"},"
@@ -121,30 +125,62 @@ static hone_status await(char url[96], hn_beside *b, bool (*stop)(void *), hone_
     return HONE_OK;
 }
 
-/* The request, with its seed; malloc'ed. NULL: no memory. */
-static char *request(const char *json, uint64_t seed)
+/* The request, with what is drawn in it; malloc'ed. NULL: no memory. */
+static char *request(const char *json, uint64_t seed, const char *stop)
 {
-    const char *at = strstr(json, "SEED");
+    const char *at = strstr(json, "SEED"), *held = strstr(json, "STOP");
     char *s = NULL;
-    if (!at) return strdup(json);
-    if (asprintf(&s, "%.*s%" PRIu64 "%s", (int)(at - json), json, seed >> 33, at + 4) < 0) return NULL;
-    return s;
+    int n = at     ? asprintf(&s, "%.*s%" PRIu64 "%s", (int)(at - json), json, seed >> 33, at + 4)
+            : held ? asprintf(&s, "%.*s%s%s", (int)(held - json), json, stop, held + 4)
+                   : asprintf(&s, "%s", json);
+    return n < 0 ? NULL : s;
+}
+
+/* A piece of the text of a chat's answer, from near its beginning, with a letter behind it that is none; as JSON,
+ * malloc'ed. NULL: there is no text of so many bytes. */
+static char *stop_within(const char *body, uint64_t draw)
+{
+    enum { NEAR = 8, LEAST = 10, MORE = 16 };
+    json_t *o = NULL, *choice = NULL, *text = NULL, *stop = NULL;
+    if (hn_json_tree(&o, body, strlen(body), NULL, "an answer", NULL) != HONE_OK) return NULL;
+    choice = json_array_get(json_object_get(o, "choices"), 0);
+    text = json_object_get(json_object_get(choice, "message"), "content");
+    const char *s = json_string_value(text);
+    const size_t n = json_string_length(text);
+    size_t from = draw % NEAR, to = from + LEAST + draw / NEAR % MORE;
+    char piece[NEAR + LEAST + MORE + 8] = "";
+    if (s && to + 4 < n) {
+        while (((unsigned char)s[from] & 0xC0) == 0x80) from++; /* whole characters */
+        while (((unsigned char)s[to] & 0xC0) == 0x80) to++;
+        memcpy(piece, s + from, to - from);
+        piece[to - from] = '\x7f';
+        stop = json_stringn(piece, to - from + 1);
+    }
+    char *r = stop ? json_dumps(stop, JSON_ENCODE_ANY) : NULL;
+    json_decref(stop);
+    json_decref(o);
+    return r;
 }
 
 static hone_status ask_all(answers *out, const char *url, uint64_t draw, bool (*stop)(void *), hone_error *err)
 {
     hone_status st = HONE_OK;
+    char *held = NULL;
     for (int i = 0; i < N_ASKS && st == HONE_OK; i++) {
-        char *json = request(asks[i].json, hn_rand64(draw, (uint64_t)i));
+        const uint64_t drawn = hn_rand64(draw, (uint64_t)i);
+        if (strstr(asks[i].json, "STOP") && !held) continue; /* of both sides, whose answers before are the same */
+        char *json = request(asks[i].json, drawn, held);
         hn_load_answer a = { 0 };
         if (stop && stop(NULL)) st = HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
         else if (!json) st = HN_FAIL(err, HONE_E_NOMEM, "a request");
         else st = hn_load_post(&a, url, asks[i].path, json, TIMEOUT_S, err);
         out->has[i] = a.status == 200 && a.body;
+        if (out->has[i] && strcmp(asks[i].name, "whole") == 0) held = stop_within(a.body, drawn);
         if (out->has[i]) out->hash[i] = hash_of(a.body);
         free(a.body);
         free(json);
     }
+    free(held);
     const hn_load_params together = { .url = url,
                                       .n_clients = 4,
                                       .n_requests = 8,
