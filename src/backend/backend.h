@@ -410,7 +410,9 @@ typedef struct hn_attention {
     const hn_buf *q; /* [all rows, n_head·d]; [rows, n_head·d] where `narrow` */
     bool narrow;
     const hn_buf *gate; /* [all rows, n_head][2][d]: what comes out is multiplied by σ of the latter halves; or NULL */
-    bool gate_alone;    /* gate is [all rows, n_head·d] */
+    bool gate_alone;    /* gate is [all rows, n_head·d], */
+    bool gate_heads;    /* or, of each head one, [all rows, n_head] */
+    hn_map gate_map;    /* in place of σ; 0: σ */
     int64_t n_head;
     float scale;       /* of scores */
     float cap;         /* scores become tanh(s·(1/cap))·cap; 0: they do not */

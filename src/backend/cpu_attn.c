@@ -297,10 +297,27 @@ static void attn_split_chunk(void *arg, int64_t chunk, int32_t thread)
         c->k->attn_merge(a.out + g * d_v, parts + g * (d_v + 2), one, n_split, d_v, a.sink ? a.sink + g : NULL);
 }
 
-/* What came out of row i, times σ(gate): by pieces, of which the gate's is mapped apart. */
+enum { PIECE = 256 }; /* of gates, which are mapped apart */
+
+/* What came out of row i, times one gate for each head. */
+static void gate_heads(void *arg, int64_t i, int32_t thread)
+{
+    attn_job *j = arg;
+    const int64_t d = j->kv->d;
+    const float *gate = j->a->gate->p + query_row(j, i) * j->n_head;
+    float g[PIECE], *out = j->out + i * j->out_stride;
+    for (int64_t h = 0; h < j->n_head; h += PIECE) {
+        const int64_t n = j->n_head - h < PIECE ? j->n_head - h : PIECE;
+        memcpy(g, gate + h, (size_t)n * sizeof *g);
+        j->c->k->map[j->a->gate_map ? j->a->gate_map : HN_MAP_SIGMOID](g, n);
+        for (int64_t k = 0; k < n; k++, out += d)
+            for (int64_t e = 0; e < d; e++) out[e] *= g[k];
+    }
+}
+
+/* What came out of row i, times σ(gate), or another map of it. */
 static void gate_row(void *arg, int64_t i, int32_t thread)
 {
-    enum { PIECE = 256 };
     attn_job *j = arg;
     const int64_t d = j->kv->d, first = j->a->gate_alone ? 0 : d, each = first + d;
     const float *gate = j->a->gate->p + query_row(j, i) * j->n_head * each + first;
@@ -309,7 +326,7 @@ static void gate_row(void *arg, int64_t i, int32_t thread)
         for (int64_t k = 0; k < d; k += PIECE) {
             int64_t n = d - k < PIECE ? d - k : PIECE;
             memcpy(g, gate + k, (size_t)n * sizeof *g);
-            j->c->k->map[HN_MAP_SIGMOID](g, n);
+            j->c->k->map[j->a->gate_map ? j->a->gate_map : HN_MAP_SIGMOID](g, n);
             for (int64_t e = 0; e < n; e++) out[k + e] *= g[e];
         }
 }
@@ -386,5 +403,5 @@ void cpu_attention(hn_backend *b, hn_act *act, const hn_attention *a, const hn_k
                    .a = a };
     cpu_act_begin(c, act, a->n_head * d_v, n);
     attend(c, &j);
-    if (a->gate) cpu_for_rows(c, gate_row, &j, n, a->n_head * d_v);
+    if (a->gate) cpu_for_rows(c, a->gate_heads ? gate_heads : gate_row, &j, n, a->n_head * d_v);
 }

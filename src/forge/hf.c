@@ -194,8 +194,8 @@ static hone_status check_members(const hn_hf *f, hone_error *err)
 
 /* ---- classes ------------------------------------------------------------------------------------------ */
 
-static const hn_hf_class *const *const lists[] = { hn_hf_dense, hn_hf_moe,   hn_hf_hybrid, hn_hf_latent,
-                                                   hn_hf_delta, hn_hf_gemma, hn_hf_encoder };
+static const hn_hf_class *const *const lists[] = { hn_hf_dense, hn_hf_moe,   hn_hf_hybrid,  hn_hf_latent,
+                                                   hn_hf_delta, hn_hf_gemma, hn_hf_encoder, hn_hf_window };
 
 bool hn_hf_never(const hn_gguf *g) { return false; }
 
@@ -328,7 +328,9 @@ static hone_status read_numbers(hn_hf *f, hone_error *err)
     TRY(hn_hf_whole(f, "vocab_size", 0, &n_vocab, err));
     TRY(hn_gguf_write_keys(f->w, &f->keys, &n, err));
     TRY(hn_gguf_parse(&keys, f->keys, n, f->path, err));
-    return hn_model_from_keys(&f->m, keys, (int32_t)n_vocab, err);
+    TRY(hn_model_from_keys(&f->m, keys, (int32_t)n_vocab, err));
+    if (f->of->tune) f->of->tune(f);
+    return HONE_OK;
 }
 
 /* Where the config says what each layer sees, the plan must say the same. */

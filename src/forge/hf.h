@@ -142,6 +142,7 @@ typedef struct hn_hf_class {
     bool windows;                   /* layer_types may say which layers are windowed, in any order */
     bool (*fits)(const hn_gguf *g); /* the way back: of classes that one model can be of, this one? NULL: yes */
     hone_status (*more)(hn_hf *f, hone_error *err);        /* keys that no table says; before the model's reader */
+    void (*tune)(hn_hf *f);                                /* behind it: what a file's tensors would say; NULL: none */
     hone_status (*tensors_too)(hn_hf *f, hone_error *err); /* tensors that no slot says; behind those outside layers */
 } hn_hf_class;
 bool hn_hf_never(const hn_gguf *g); /* fits of a class that no folder is made of: files are another's, or nobody's */
@@ -261,7 +262,8 @@ extern const hn_hf_class *const hn_hf_dense[],
     *const hn_hf_moe[], *const hn_hf_hybrid[], *const hn_hf_latent[],
                                                    *const hn_hf_delta[],
                                                        *const hn_hf_gemma[],
-                                                           *const hn_hf_encoder[]; /* the last is NULL */
+                                                           *const hn_hf_encoder[],
+                                                               *const hn_hf_window[]; /* the last is NULL */
 
 /* The k-th class of an architecture of GGUF; NULL: it has fewer. */
 const hn_hf_class *hn_hf_class_of(const char *arch, size_t k);

@@ -234,7 +234,9 @@ static hone_status put_window(hn_hf *f, const rope *r, hone_error *err)
         if (base == 0) base = is->window_base != 0 ? (double)is->window_base : r->root_base;
         TRY(number(f, r->windowed, "rope_theta", base, &base, err));
     }
-    if (is->window_rope == HN_WINDOW_ROPE_PLAIN && is->window_base == 0 && hn_hf_get(f, "sliding_window")) {
+    const bool own_base = is->reads & HN_READS_QUERIES; /* laguna's files say it */
+    if (is->window_rope == HN_WINDOW_ROPE_PLAIN && is->window_base == 0 && !own_base &&
+        hn_hf_get(f, "sliding_window")) {
         if (base == 0) base = r->base;
         if (base != r->base)
             return HN_FAIL(err, HONE_E_UNSUPPORTED,

@@ -15,7 +15,7 @@ void hn_attn_project(const hone_model *m, const hn_forward *f, int32_t il)
                          { .w = &l->attn_v, .y = s->v } };
     bool v = hn_weight_is_there(&l->attn_v);
     int n = p->no_keys ? 1 : v ? 3 : 2;
-    if (p->out_gate == HN_OUT_GATE_OWN) in[n++] = (hn_product){ .w = &l->attn_gate, .y = s->q_gate };
+    if (p->out_gate >= HN_OUT_GATE_OWN) in[n++] = (hn_product){ .w = &l->attn_gate, .y = s->q_gate };
     op->matmul(f->be, s->act, in, n);
     if (p->no_keys || v) return;
     op->copy(f->be, s->v, 0, s->k, 0, (size_t)(n_tok * p->n_head_kv * p->d_k) * sizeof(float));
@@ -52,6 +52,8 @@ void hn_attn_core(const hone_model *m, const hn_forward *f, int32_t il)
                              .narrow = p->no_keys && f->narrow,
                              .gate = p->out_gate ? f->s->q_gate : NULL,
                              .gate_alone = p->out_gate == HN_OUT_GATE_OWN,
+                             .gate_heads = p->out_gate == HN_OUT_GATE_HEADS,
+                             .gate_map = p->gate_map,
                              .n_head = p->n_head,
                              .scale = p->scale,
                              .cap = m->hp.attn_cap,
@@ -96,7 +98,7 @@ void hn_block_attn_scratch(const hn_hparams *hp, const hn_layer_plan *p, hn_scra
 {
     int64_t n_q = (int64_t)p->n_head * p->d_k;
     hn_at_least(&w->q, n_q);
-    if (p->out_gate) hn_at_least(&w->q_gate, p->out_gate == HN_OUT_GATE_OWN ? n_q : 2 * n_q);
+    if (p->out_gate) hn_at_least(&w->q_gate, p->out_gate == HN_OUT_GATE_OF_Q ? 2 * n_q : n_q);
     hn_at_least(&w->k, (int64_t)p->n_head_kv * p->d_k);
     hn_at_least(&w->v, (int64_t)p->n_head_kv * p->d_v);
     hn_at_least(&w->act, n_q);

@@ -54,6 +54,7 @@ bool hn_is_windowed(const hn_hparams *hp, int32_t il)
 static int8_t rope_of(const hn_hparams *hp, bool windowed, int32_t il)
 {
     const hn_switches *is = hp->is;
+    if (hp->turns && !hp->turns[il]) return -1;
     if (hp->nope || is->nope_period < 0 || (is->nope_period > 0 && (il + 1) % is->nope_period == 0)) return -1;
     if (is->window_rope == HN_WINDOW_ROPE_ALONE && hp->window && !windowed) return -1;
     bool own = is->window_rope == HN_WINDOW_ROPE_PLAIN || hp->window_base != 0;
@@ -85,8 +86,11 @@ void hn_attn_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
                             .warm = hp->temperature.scale != 0,
                             .early = is->early && has_experts(hp, il),
                             .parallel = hp->parallel,
-                            .out_gate = is->own_gate ? HN_OUT_GATE_OWN : HN_OUT_GATE_NONE,
-                            .n_head = hp->n_head,
+                            .out_gate = !is->own_gate    ? HN_OUT_GATE_NONE
+                                        : hp->gate_heads ? HN_OUT_GATE_HEADS
+                                                         : HN_OUT_GATE_OWN,
+                            .gate_map = is->gate_map,
+                            .n_head = hp->heads_of ? hp->heads_of[il] : hp->n_head,
                             .n_head_kv = hp->n_head_kv,
                             .d_k = hp->head_dim,
                             .d_v = hp->head_dim,
@@ -293,6 +297,8 @@ static const hn_family *const families[] = {
     &hn_family_smallthinker,
     &hn_family_phimoe,
     &hn_family_cohere2moe,
+    &hn_family_granite_swa,
+    &hn_family_laguna,
     /* families_hybrid.c */
     &hn_family_falcon_h1,
     &hn_family_lfm2,
@@ -382,6 +388,8 @@ int64_t hn_dim_value(const hn_hparams *hp, const hn_layer_plan *p, hn_dim d)
     case HN_DIM_MOE_LATENT: return hp->moe.n_latent;
     case HN_DIM_MOE_IN: return hp->moe.n_latent ? hp->moe.n_latent : hp->n_embd;
     case HN_DIM_FF_SHARED: return hp->moe.n_ff_shared;
+    case HN_DIM_FF2_SHARED: return 2 * (int64_t)hp->moe.n_ff_shared;
+    case HN_DIM_GATES: return p->out_gate == HN_OUT_GATE_HEADS ? p->n_head : (int64_t)p->n_head * p->d_k;
     case HN_DIM_FF: return p->n_ff;
     case HN_DIM_FF2: return 2 * (int64_t)p->n_ff;
     case HN_DIM_CTX: return hp->n_ctx_train;

@@ -9,10 +9,13 @@
  *   bailingmoe2   part of each head turns; as dots1
  *   olmoe         q and k normed over all heads together; softmax, weights as they are
  *   granitemoe    granite; softmax, weights that add up to 1; maybe a shared expert, or no experts at all
+ *   granite_swa   granitemoe; windows, sinks, a table of layers that turn
  *   dots1         qwen3; the first layers dense; sigmoid, a bias of the choice alone; shared expert
  *   ernie4_5-moe  ernie4_5; softmax, a bias of the choice; shared expert
  *   exaone-moe    windows, without which nothing turns; as dots1
  *   afmoe         windows, without which nothing turns; norms on both sides, a gate of what attention gives; as dots1
+ *   laguna        windows, whose layers turn by a base of their own; heads of queries differ from layer to layer;
+ *                 a gate of what attention gives, by softplus, of each head or each number; as dots1
  *   smallthinker  windows, without which nothing turns; relu; the router sees what the layer begins with
  *   cohere2moe    cohere2; the first layers dense, and turning; sigmoid; half of what all experts give
  *   phimoe        LayerNorm, biases; the two best, each weighed among those near it
@@ -98,6 +101,37 @@ const hn_family hn_family_granitemoe =
     TRANSFORMER("granitemoe", HN_GRANITEMOE, false, hn_factors_outer, granitemoe_layer, .reads = HN_READS_SCALES,
                 .ffn = HN_FFN_MOE, MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS, .maybe = true));
 
+/* Its converter leaves the shared expert's first two matrices in one. */
+static const hn_slot granite_swa_outer[] = {
+    ENDS(HN_TURN_NONE),
+    VECTOR("rope_freqs.weight", OUTSIDE(rope_factors), HN_DIM_ROT_PAIRS, MAY),
+    TWO_FACTORS,
+    { 0 },
+};
+#define SHARED_APART "ffn_gate_shexp.weight"
+static const hn_slot granite_swa_layer[] = {
+    ATTN_NORM,
+    ATTN(HN_TURN_Q, HN_TURN_K),
+    VECTOR("attn_sinks.weight", OF(attn_sinks), HN_DIM_HEADS),
+    FFN_NORM,
+    DENSE_GLU,
+    DENSE_BIASES,
+    ROUTER,
+    EXPERTS,
+    LINEAR("ffn_up_shexp", ffn_gate_shexp, SHARED_GATE, KEEP, E, HN_DIM_FF2_SHARED,
+           RARE(.without = SHARED_APART, .part = { HN_DIM_FF_SHARED, HN_DIM_FF_SHARED }), MAY, SHARED_EXPERT),
+    LINEAR("ffn_gate_shexp", ffn_gate_shexp, SHARED_GATE, KEEP, E, HN_DIM_FF_SHARED, RARE(.with = SHARED_APART), MAY,
+           IN_MOE),
+    LINEAR("ffn_up_shexp", ffn_up_shexp, SHARED_UP, KEEP, E, HN_DIM_FF_SHARED, RARE(.with = SHARED_APART), MAY, IN_MOE),
+    LINEAR("ffn_down_shexp", ffn_down_shexp, SHARED_DOWN, ROWS, HN_DIM_FF_SHARED, E, MAY, SHARED_EXPERT),
+    { 0 },
+};
+const hn_family hn_family_granite_swa =
+    TRANSFORMER("granite_swa", HN_GRANITE_SWA, false, granite_swa_outer, granite_swa_layer,
+                .reads = HN_READS_SCALES | HN_READS_WINDOW | HN_READS_TURNING, .ffn = HN_FFN_MOE, .window_period = 4,
+                .first_sees = true, .needs_window = true,
+                MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS, .maybe = true));
+
 static const hn_slot ernie_layer[] = {
     ATTN_NORM, ATTN(HN_TURN_NONE, HN_TURN_NONE), FFN_NORM, DENSE_GLU, ROUTER, CHOICE_BIAS, EXPERTS, SHARED(HN_OPTIONAL),
     { 0 },
@@ -153,6 +187,47 @@ const hn_family hn_family_afmoe = TRANSFORMER(
     "afmoe", HN_AFMOE, false, hn_plain_outer, afmoe_layer, .neox = true, .sqrt_embd = true, .own_gate = true,
     .reads = HN_READS_WINDOW, .ffn = HN_FFN_MOE, .qk_norm = HN_HEAD_NORM_EACH, .window_period = 4, .needs_window = true,
     .window_rope = HN_WINDOW_ROPE_ALONE, MOE(.gating_absent = HN_GATING_SIGMOID, .reads_lead = true));
+
+static const hn_slot laguna_layer[] = {
+    ATTN_NORM,
+    ATTN(HN_TURN_NONE, HN_TURN_NONE),
+    QK_NORM(HN_TURN_NONE),
+    LINEAR("attn_gate", attn_gate, ATTN_GATE, HEADS, E, HN_DIM_GATES, .hf = "self_attn.g_proj"),
+    FFN_NORM,
+    DENSE_GLU,
+    ROUTER,
+    CHOICE_BIAS,
+    EXPERTS,
+    SHARED(HN_NEEDED),
+    { 0 },
+};
+
+/* The first layer's gate tells which kind all of them are. */
+static hone_status laguna_hparams(hone_model *m, hone_error *err)
+{
+    hone_status st = hn_attn_hparams(m, err);
+    const hn_gguf_tensor *t = hn_gguf_find_tensor(m->file, "blk.0.attn_gate.weight");
+    m->hp.gate_heads = st == HONE_OK && (!t || t->ne[1] == (uint64_t)m->hp.heads_of[0]);
+    return st;
+}
+const hn_family hn_family_laguna = {
+    .name = "laguna",
+    .bit = HN_LAGUNA,
+    .hparams = laguna_hparams,
+    .plan = hn_attn_plan,
+    .outer = hn_plain_outer,
+    .layer = laguna_layer,
+    .is = &(const hn_switches){ .neox = true,
+                                .own_gate = true,
+                                .gate_map = HN_MAP_SOFTPLUS,
+                                .reads = HN_READS_WINDOW | HN_READS_QUERIES,
+                                .ffn = HN_FFN_MOE,
+                                .qk_norm = HN_HEAD_NORM_EACH,
+                                .window_period = 4,
+                                .first_sees = true,
+                                .window_rope = HN_WINDOW_ROPE_PLAIN,
+                                MOE(.gating_absent = HN_GATING_SIGMOID, .reads_lead = true) },
+};
 
 static const hn_slot smallthinker_layer[] = {
     ATTN_NORM, ATTN(HN_TURN_NONE, HN_TURN_NONE), FFN_NORM, ROUTER, EXPERTS, { 0 },

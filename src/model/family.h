@@ -89,13 +89,16 @@ typedef struct hn_hparams {
                                             * −inf: all */
     /* layers that are not all alike: [n_layer] or NULL; n_head_kv and n_ff are then the most of them */
     const int32_t *kv_of, *ff_of;
-    const bool *linear; /* [n_layer] or NULL: layers with heads of queries and none of keys */
+    const int32_t *heads_of; /* of queries: [n_layer] or NULL; n_head is then the most of them */
+    const bool *linear;      /* [n_layer] or NULL: layers with heads of queries and none of keys */
     /* embeddings (hparams_pool.c): how rows become one, an hn_pooling; scores of a classifier; widths of the layers
      * behind that, one after the other, 0: there is none; kinds of text of which token_types has a row */
     int32_t pooling, n_class, n_dense[2], n_type;
     bool rank_mean; /* a classifier judges the mean of all rows, not one of them */
     const bool *recurs;
     bool nope;             /* nothing turns, whatever the family does */
+    const bool *turns;     /* [n_layer] or NULL: layers that do; all */
+    bool gate_heads;       /* gates of attention are of whole heads */
     const hn_xielu *xielu; /* [n_layer] or NULL: the map of an MLP */
     /* recurrent layers: taps of the convolution; channels of all heads; states of a channel, or keys and values of a
      * head; heads; groups, or heads of keys */
@@ -143,7 +146,8 @@ typedef enum hn_ffn {
 typedef enum HN_SMALL hn_out_gate {
     HN_OUT_GATE_NONE = 0,
     HN_OUT_GATE_OF_Q, /* attn_q has them, too */
-    HN_OUT_GATE_OWN   /* attn_gate */
+    HN_OUT_GATE_OWN,  /* attn_gate, */
+    HN_OUT_GATE_HEADS /* which has one for each head */
 } hn_out_gate;
 
 typedef struct hn_layer_plan {
@@ -159,8 +163,9 @@ typedef struct hn_layer_plan {
     bool early;         /* the router sees what the layer begins with */
     bool parallel;      /* both halves begin with the same x */
     hn_out_gate out_gate;
-    bool v_normed; /* values are, head by head */
-    bool no_keys;  /* it has none of its own: it reads those of layer kv_from */
+    hn_map gate_map; /* of those; 0: σ */
+    bool v_normed;   /* values are, head by head */
+    bool no_keys;    /* it has none of its own: it reads those of layer kv_from */
     int32_t kv_from;
     bool tiled; /* head j takes the keys of head j mod their number; else heads of the same keys stand together */
     int32_t n_head, n_head_kv, d_k, d_v, n_ff;
@@ -245,7 +250,9 @@ typedef enum HN_SMALL hn_dim {
     HN_DIM_STREAMS, /* their number, and its square */
     HN_DIM_STREAMS2,
     HN_DIM_LAUREL,
-    HN_DIM_TYPES,   /* kinds of text */
+    HN_DIM_TYPES, /* kinds of text */
+    HN_DIM_GATES, /* of what attention gives */
+    HN_DIM_FF2_SHARED,
     HN_DIM_CLASSES, /* of embeddings: scores, widths behind pooling */
     HN_DIM_DENSE,
     HN_DIM_DENSE2
@@ -456,6 +463,8 @@ __extension__ typedef unsigned __int128 hn_family_set __attribute__((aligned(8))
 #define HN_BLOOM HN_FAMILY_BIT(72)
 #define HN_MPT HN_FAMILY_BIT(73)
 #define HN_REFACT HN_FAMILY_BIT(74)
+#define HN_GRANITE_SWA HN_FAMILY_BIT(77)
+#define HN_LAGUNA HN_FAMILY_BIT(78)
 
 /* How windowed layers turn. */
 typedef enum hn_window_rope {
@@ -484,7 +493,9 @@ enum {
     HN_READS_SECTIONS = 16384,  /* rope.dimension_sections: with them heads turn in halves, else in neighbours */
     HN_READS_HEADS = 32768,     /* a number of heads for each layer, which is 0 or the same */
     HN_READS_CAUSAL = 65536,    /* attention.causal: false: both ways */
-    HN_READS_ACT = 131072       /* hidden_activation: which function gates have, where it is not the family's */
+    HN_READS_ACT = 131072,      /* hidden_activation: which function gates have, where it is not the family's */
+    HN_READS_QUERIES = 262144,  /* heads of queries of each layer, any number; of windowed layers what turns */
+    HN_READS_TURNING = 524288   /* attention.rope_pattern: which layers turn */
 };
 
 /* What tells mixtures of experts apart; keys that are fixed here are refused at another value. */
@@ -510,8 +521,9 @@ typedef struct hn_switches {
     bool sqrt_embd;  /* embeddings times √n_embd */
     bool parallel;   /* both halves begin with the same x */
     bool qk_norm_after;
-    bool own_gate; /* attention has HN_OUT_GATE_OWN */
-    bool early;    /* the router sees what the layer begins with, before attention and without a norm */
+    bool own_gate; /* attention has HN_OUT_GATE_OWN, or HN_OUT_GATE_HEADS */
+    hn_map gate_map;
+    bool early; /* the router sees what the layer begins with, before attention and without a norm */
     hn_head_norm qk_norm;
     hn_ffn ffn;
     hn_glu act; /* of a gate */
@@ -572,7 +584,8 @@ extern const hn_family hn_family_bert, hn_family_nomic_bert, hn_family_gemma_emb
 extern const hn_family hn_family_qwen3moe, hn_family_qwen2moe, hn_family_olmoe, hn_family_granitemoe, hn_family_dots1,
     hn_family_ernie4_5_moe, hn_family_glm4moe, hn_family_minimax_m2, hn_family_gpt_oss, hn_family_llama4,
     hn_family_hunyuan_moe, hn_family_deepseek, hn_family_bailingmoe2, hn_family_mellum, hn_family_exaone_moe,
-    hn_family_afmoe, hn_family_smallthinker, hn_family_phimoe, hn_family_cohere2moe;
+    hn_family_afmoe, hn_family_smallthinker, hn_family_phimoe, hn_family_cohere2moe, hn_family_granite_swa,
+    hn_family_laguna;
 const hn_family *hn_family_find(const char *name, size_t n); /* NULL: no such family */
 /* Their number; out[i]: the name of each, as general.architecture has it. */
 enum { HN_MAX_FAMILIES = 128 };

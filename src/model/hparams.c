@@ -217,6 +217,20 @@ static hone_status layers_shape(hone_model *m, int32_t no_ff, hone_error *err)
     return HONE_OK;
 }
 
+/* Heads of queries: as many in all layers, or, in families that read it so, in each any number. */
+static hone_status queries_shape(hone_model *m, hone_error *err)
+{
+    static const char suffix[] = "attention.head_count";
+    hn_hparams *hp = &m->hp;
+    if (!(hp->is->reads & HN_READS_QUERIES)) return get_per_layer(m, suffix, 1, HN_MAX_HEAD, -1, &hp->n_head, err);
+    int32_t *n = hn_arena_alloc(m->arena, (size_t)hp->n_layer * sizeof *n);
+    if (!n) return HN_FAIL(err, HONE_E_NOMEM, "%s: tables of layers", m->path);
+    hone_status st = hn_get_layers(m, suffix, 1, HN_MAX_HEAD, -1, n, err);
+    for (int32_t il = 0; st == HONE_OK && il < hp->n_layer; il++) hp->n_head = n[il] > hp->n_head ? n[il] : hp->n_head;
+    hp->heads_of = n;
+    return st;
+}
+
 /* The last blocks of a file may draft further tokens (block_count has them too): no layers of the model. Each has the
  * matrix that joins a token and a state; a last block without it would be a layer, which must not be left out. */
 static hone_status nextn_hparams(hone_model *m, hone_error *err)
@@ -260,7 +274,7 @@ static hone_status shape_hparams(hone_model *m, hone_error *err)
     } else {
         st = get_per_layer(m, "feed_forward_length", no_ff < 0 ? 1 : 0, HN_MAX_FF, no_ff, &hp->n_ff, err);
         if (st != HONE_OK) return st;
-        if ((st = get_per_layer(m, "attention.head_count", 1, HN_MAX_HEAD, -1, &hp->n_head, err)) != HONE_OK) return st;
+        if ((st = queries_shape(m, err)) != HONE_OK) return st;
         st = get_per_layer(m, "attention.head_count_kv", 1, HN_MAX_HEAD, hp->n_head, &hp->n_head_kv, err);
         if (st != HONE_OK) return st;
     }
@@ -268,6 +282,10 @@ static hone_status shape_hparams(hone_model *m, hone_error *err)
     if (n_expert && !hp->is->moe && !of_one)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d: mixtures of experts are not supported", m->path,
                        hn_arch_key(m, key, "expert_count"), n_expert);
+    for (int32_t il = 0; hp->heads_of && il < hp->n_layer; il++)
+        if (hp->heads_of[il] % hp->n_head_kv)
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s[%d] = %d is not a multiple of head_count_kv = %d", m->path,
+                           hn_arch_key(m, key, "attention.head_count"), (int)il, (int)hp->heads_of[il], hp->n_head_kv);
     if (!hp->kv_of && hp->n_head % hp->n_head_kv)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %d is not a multiple of head_count_kv = %d", m->path,
                        hn_arch_key(m, key, "attention.head_count"), hp->n_head, hp->n_head_kv);
@@ -411,6 +429,20 @@ static hone_status fade_hparams(hone_model *m, hone_error *err)
     return HONE_OK;
 }
 
+/* Which layers turn: a truth value for each; without the key all do. */
+static hone_status turning_layers(hone_model *m, hone_error *err)
+{
+    static const char suffix[] = "attention.rope_pattern";
+    char key[128];
+    hone_kv kv;
+    const int64_t at = hn_gguf_find(m->file, hn_arch_key(m, key, suffix));
+    hone_status st = hn_get_truths(m, suffix, &m->hp.turns, err);
+    if (st != HONE_OK || at < 0 || m->hp.turns) return st;
+    hn_gguf_kv(m->file, (uint64_t)at, &kv);
+    return HN_FAIL(err, HONE_E_FORMAT, "%s: %s is of type %s, expected a bool for each of %d layers", m->path, key,
+                   hn_gguf_type_name(kv.type), m->hp.n_layer);
+}
+
 /* Does anything turn? */
 static hone_status turns_hparams(hone_model *m, hone_error *err)
 {
@@ -421,7 +453,7 @@ static hone_status turns_hparams(hone_model *m, hone_error *err)
     if (m->hp.is->reads & HN_READS_TURNS && hn_gguf_find(m->file, hn_arch_key(m, full, key)) >= 0)
         st = hn_get_bool(m, key, &turns, err);
     m->hp.nope = !turns;
-    return st;
+    return st == HONE_OK && m->hp.is->reads & HN_READS_TURNING ? turning_layers(m, err) : st;
 }
 
 /* A converter that writes sections of time and height has put the pairs of each head into halves. */

@@ -99,6 +99,9 @@ static const module shared_experts[] = { SELF_ATTN, GATED("mlp"), SHARED_IN("mlp
 static const module afmoe[] = {
     SELF_ATTN, { "self_attn.gate_proj", "attn_gate" }, GATED("mlp"), SHARED_IN("mlp.shared_experts"), { NULL, NULL }
 };
+static const module laguna[] = {
+    SELF_ATTN, { "self_attn.g_proj", "attn_gate" }, GATED("mlp"), SHARED_IN("mlp.shared_experts"), { NULL, NULL }
+};
 static const module hunyuan_moe[] = { SELF_ATTN, SHARED_IN("mlp.shared_mlp"), { NULL, NULL } };
 static const module bailingmoe2[] = { { "attention.query_key_value", "attn_q+attn_k+attn_v" },
                                       { "attention.dense", "attn_output" },
@@ -113,6 +116,7 @@ static const module llama4[] = {
 /* of Granite 4.0, whose dense models are granite too, gate and up are one module */
 static const module granite[] = { SELF_ATTN, GATED("mlp"), SHARED_MLP(""), { NULL, NULL } };
 static const module granitemoe[] = { SELF_ATTN, SHARED_MLP("_shexp"), SHARED_MLP(""), { NULL, NULL } };
+static const module granite_swa[] = { SELF_ATTN, GATED("mlp"), SHARED_MLP("_shexp"), { NULL, NULL } };
 static const module granitehybrid[] = {
     SELF_ATTN,     SHARED_MLP("_shexp"), SHARED_MLP(""), { "mamba.in_proj", "ssm_in" }, { "mamba.out_proj", "ssm_out" },
     { NULL, NULL }
@@ -226,10 +230,12 @@ static const struct names {
     { .of = HN_DOTS1 | HN_GLM4MOE | HN_ERNIE45MOE | HN_DEEPSEEK | HN_EXAONE_MOE | HN_COHERE2MOE,
       .list = shared_experts },
     { .of = HN_AFMOE, .list = afmoe },
+    { .of = HN_LAGUNA, .list = laguna },
     { .of = HN_GEMMA4 | HN_GEMMA3N, .list = gemma4 },
     { .of = HN_LLAMA4, .list = llama4 },
     { .of = HN_GRANITE, .list = granite },
     { .of = HN_GRANITEMOE, .list = granitemoe },
+    { .of = HN_GRANITE_SWA, .list = granite_swa },
     { .of = HN_GRANITEHYBRID, .list = granitehybrid },
     { .of = HN_DEEPSEEK2 | HN_MISTRAL4 | HN_MINICPM3, .list = latent },
     { .of = HN_LFM2 | HN_LFM2MOE, .list = lfm2 },

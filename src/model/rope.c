@@ -180,7 +180,7 @@ static hone_status window_width(const hone_model *m, int32_t *n, hone_error *err
     const hn_hparams *hp = &m->hp;
     char key[128];
     *n = hp->n_rot;
-    if (!(hp->is->reads & HN_READS_GEMMA)) return HONE_OK;
+    if (!(hp->is->reads & (HN_READS_GEMMA | HN_READS_QUERIES))) return HONE_OK;
     const int32_t most = hp->head_dim_window ? hp->head_dim_window : hp->head_dim;
     hone_status st = hn_get_int(m, "rope.dimension_count_swa", 2, most, hp->n_rot, n, err);
     if (st != HONE_OK || (*n % 2 == 0 && *n <= most)) return st;

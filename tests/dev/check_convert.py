@@ -306,7 +306,7 @@ def check(name, row, args, folder):
     assert os.path.exists(os.path.join(bf16, "model.safetensors.index.json")), "not sharded"
     convert(args.hone, f32, f32 + ".gguf", "--type", "F32")
     convert(args.hone, bf16, bf16 + ".gguf")
-    if not row["cls"].startswith("Gemma4"):  # transformers 4 had none
+    if not row["cls"].startswith(("Gemma4", "Laguna")):  # transformers 4 had none
         shutil.rmtree(f32 + "-4", ignore_errors=True)
         older(f32, f32 + "-4")
         convert(args.hone, f32 + "-4", f32 + "-4.gguf", "--type", "F32")

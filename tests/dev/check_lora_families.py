@@ -60,7 +60,7 @@ def merged(tensors, pairs):
 
 # ---- PEFT folders: Hugging Face's modules, written down here a second time -------------------------------------------
 
-PERMUTED = {"llama", "mistral3", "smollm3", "granite", "granitemoe", "granitehybrid", "arcee", "deepseek", "deci"}
+PERMUTED = {"llama", "mistral3", "smollm3", "granite", "granitemoe", "granitehybrid", "granite_swa", "arcee", "deepseek", "deci"}
 REFUSED = {"falcon-h1"}
 QKV = ("self_attn.q_proj", "attn_q"), ("self_attn.k_proj", "attn_k"), ("self_attn.v_proj", "attn_v")
 ATTN = QKV + (("self_attn.o_proj", "attn_output"),)
@@ -74,10 +74,12 @@ UP_DOWN = (("mlp.up_proj", "ffn_up"), ("mlp.down_proj", "ffn_down"))
 GATE_UP = (("mlp.gate_up_proj", "ffn_gate ffn_up"), ("mlp.down_proj", "ffn_down"))
 SHARED = {a: glu_of("mlp.shared_expert", "_shexp") + (("mlp.shared_expert_gate", "ffn_gate_inp_shexp"),) for a in ("qwen2moe", "qwen3next", "qwen35moe")}
 SHARED.update({a: glu_of("mlp.shared_experts", "_shexp") for a in ("dots1", "glm4moe", "ernie4_5-moe", "deepseek2", "mistral4", "deepseek",
-                                                                   "bailingmoe2", "exaone-moe", "afmoe")})
+                                                                   "bailingmoe2", "exaone-moe", "afmoe", "laguna")})
 DELTA = tuple(("linear_attn." + h, g) for h, g in (("in_proj_qkv", "attn_qkv"), ("in_proj_z", "attn_gate"), ("in_proj_b", "ssm_beta"),
                                                    ("in_proj_a", "ssm_alpha"), ("out_proj", "ssm_out")))
 SHARED["qwen35"], SHARED["qwen35moe"] = DELTA, SHARED["qwen35moe"] + DELTA
+SHARED["laguna"] += (("self_attn.g_proj", "attn_gate"),)
+SHARED["granite_swa"] = (("shared_mlp.input_linear", "ffn_gate_shexp ffn_up_shexp"), ("shared_mlp.output_linear", "ffn_down_shexp"))
 SHARED["hunyuan-moe"] = glu_of("mlp.shared_mlp", "_shexp")
 SHARED["llama4"] = glu_of("feed_forward.shared_expert", "_shexp")
 MIXER = tuple(("mixer." + h, g) for h, g in (("q_proj", "attn_q"), ("k_proj", "attn_k"), ("v_proj", "attn_v"),

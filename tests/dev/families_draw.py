@@ -251,7 +251,7 @@ DENSE = {
 
 def scalars(d):
     arch = d.arch
-    if arch in ("granite", "granitemoe", "granitehybrid"):
+    if arch in ("granite", "granitemoe", "granitehybrid", "granite_swa"):
         d.key("attention.scale", d.real(0.05, 0.4))
         d.key("embedding_scale", d.real(0.5, 12))
         d.key("residual_scale", d.real(0.2, 1))
@@ -421,6 +421,9 @@ MOE = {
     "hunyuan-moe": dict(qk="head", shared="length", ff=True), "deepseek": dict(norm=True, scale=True, shared="count", lead=True),
     "mellum": dict(qk="head", window=True),
     "smallthinker": dict(window="opt", func=(1, 2)),
+    "granite_swa": dict(width=False, window=True, shared="granite"),
+    "laguna": dict(qk="head", window="opt", func=(1, 2), norm=True, scale=True, probs=True, shared="length", lead=True,
+                   partial=True, heads=True),
     "cohere2moe": dict(ln=True, window=True, func=(1, 2), norm=True, scale=True, shared="length", lead=True, parallel=True),
     "phimoe": dict(ln=True, bias=("q", "k", "v", "output"), width=False, tied=False),
     "afmoe": dict(qk="head", window=True, func=(1, 2), norm=True, scale=True, probs=True, shared="count", lead=True),
@@ -440,7 +443,7 @@ def moe_layers(d, o, n_layer):
 
 def shared_width(d, o, f):
     kind = o.get("shared")
-    if not kind:
+    if not kind or kind == "granite" and d.chance(0.5):
         return 0
     if kind == "width":
         return f
@@ -467,7 +470,19 @@ def moe(d):
             d.key("attention.layer_norm_rms_epsilon", eps)
     scalars(d)
     if o.get("window") is True or o.get("window") and d.chance(0.6):
-        window(d, n_layer)
+        window(d, n_layer, arch == "granite_swa" and d.chance(0.7))
+        if arch == "laguna" and d.chance(0.7):
+            d.key("rope.freq_base_swa", d.pick(*BASES))
+        if arch == "laguna" and d.chance(0.7):
+            d.key("rope.dimension_count_swa", 2 * d.between(1, width // 2))
+    if arch == "granite_swa" and d.chance(0.6):
+        d.key("attention.rope_pattern", [bool(d.chance(0.6)) for _ in range(n_layer)])
+    n_heads = [n_head] * n_layer
+    if o.get("heads") and d.chance(0.8) and "laguna.attention.key_length" in d.keys:
+        n_heads = d.key("attention.head_count", [n_kv * d.pick(1, 2, 3, 4) for _ in range(n_layer)])
+        d.key("attention.head_count_kv", n_kv)
+    by_head = d.chance(0.5)  # gates of laguna
+    fused = arch == "granite_swa" and d.chance(0.7)
     n, f = expert_keys(d, o.get("groups"), o.get("func"), o.get("norm"), o.get("scale"), o.get("width", True))
     if arch == "llama4" and d.chance(0.8):
         d.key("expert_used_count", 1)
@@ -487,15 +502,20 @@ def moe(d):
         d.norm(b + "attn_norm", n_embd, ln_bias)
         if not o.get("parallel"):
             d.norm(b + o.get("pre2", "ffn_norm"), n_embd, ln_bias)
-        attention(d, il, n_embd, n_head, n_kv, width, bias, qk)
+        attention(d, il, n_embd, n_heads[il], n_kv, width, bias, qk)
+        if arch == "laguna":
+            d.mat(b + "attn_gate", n_embd, n_heads[il] * (1 if by_head else width))
         if arch == "afmoe":
             d.mat(b + "attn_gate", n_embd, n_head * width)
             d.norm(b + "post_attention_norm", n_embd)
             d.norm(b + "post_ffw_norm", n_embd)
-        if arch == "gpt-oss":
+        if arch in ("gpt-oss", "granite_swa"):
             d.tensors[b + "attn_sinks.weight"] = d.values(n_head, 1.0)
         if layers[il]:
             experts(d, il, n_embd, n, f, o.get("ebias"), shared, o.get("probs"), shared_gate=o.get("shared") == "gated")
+            if shared and fused:
+                gate = d.tensors.pop(b + "ffn_gate_shexp.weight")
+                d.tensors[b + "ffn_up_shexp.weight"] = np.concatenate([gate, d.tensors[b + "ffn_up_shexp.weight"]])
         else:
             glu(d, il, n_embd, d.keys[arch + ".feed_forward_length"])
 

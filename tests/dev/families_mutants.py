@@ -38,9 +38,10 @@ UNREAD = {("phi3", "attention.sliding_window"), ("exaone4", "attention.sliding_w
 ALSO = {"attn_qkv.weight": "attn_q.weight", "attn_kv_b.weight": "attn_k_b.weight", "attn_q_a.weight": "attn_q.weight",
         "ffn_gate_up_exps.weight": "ffn_gate_exps.weight"}
 
-WINDOWED = ("gemma2", "gemma3", "olmo2", "exaone4", "cohere2", "gpt-oss", "mellum", "exaone-moe", "afmoe", "smallthinker", "cohere2moe")
+WINDOWED = ("gemma2", "gemma3", "olmo2", "exaone4", "cohere2", "gpt-oss", "mellum", "exaone-moe", "afmoe", "smallthinker", "cohere2moe",
+            "granite_swa", "laguna")
 
-FIRST_SEES = ("smallthinker", "cohere2moe", "modern-bert")  # the first of so many layers everything; of 0 none
+FIRST_SEES = ("smallthinker", "cohere2moe", "modern-bert", "granite_swa", "laguna")  # the first of so many layers everything; of 0 none
 
 NAN, BIG = float("nan"), 2 ** 31 - 1
 IMPOSSIBLE = {
@@ -120,7 +121,7 @@ def only_windows(arch, keys):
     n = keys[arch + ".block_count"]
     if arch == "modern-bert":  # the first of so many sees everything; of none, none does
         return pattern in (0, [True] * n)
-    return arch in ("olmo2", "mellum", "gemma3n", "gemma4", "gemma-embedding") and (pattern == [True] * n or isinstance(pattern, int) and pattern > n)
+    return arch in ("olmo2", "mellum", "gemma3n", "gemma4", "gemma-embedding", "laguna") and (pattern == [True] * n or isinstance(pattern, int) and pattern > n)
 
 
 def without_effect(arch, keys, short):

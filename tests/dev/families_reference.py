@@ -23,7 +23,7 @@ GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden"
 
 # ---- what the architecture string decides; everything else is decided by keys and by which tensors there are -----
 NORM_ROPE = {"llama", "deepseek2", "mistral4", "mistral3", "llama4", "smollm3", "granite", "granitemoe",
-             "granitehybrid", "glm4", "ernie4_5", "ernie4_5-moe", "command-r", "cohere2", "arcee", "chatglm",
+             "granitehybrid", "granite_swa", "glm4", "ernie4_5", "ernie4_5-moe", "command-r", "cohere2", "arcee", "chatglm",
              "deepseek", "deci", "maincoder", "cohere2moe", "llama-embed"}
 ALIBI = {"bloom", "mpt", "refact", "jina-bert-v2"}
 NO_ROPE = {"gpt2", "starcoder", "mamba", "jamba", "mamba2", "nemotron_h", "nemotron_h_moe", "kimi-linear", "bert"} | ALIBI
@@ -38,8 +38,9 @@ FULL_QK_NORM = {"olmo2", "olmoe", "minimax-m2"}
 NORM_AFTER_ROPE = {"hunyuan-dense", "hunyuan-moe", "llama4", "maincoder"}
 EMB_SQRT = {"gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "gemma-embedding", "afmoe"}
 WINDOW_PERIOD = {"gemma2": 2, "gpt-oss": 2, "gemma3": 6, "cohere2": 4, "olmo2": 4, "gemma3n": 5, "gemma-embedding": 6,
-                 "mellum": 4, "exaone-moe": 4, "afmoe": 4, "smallthinker": 4, "cohere2moe": 4, "modern-bert": 3}
-UNSCALED_WINDOWS = {"gemma3", "gemma3n", "gemma4", "olmo2", "gemma-embedding", "mellum", "modern-bert"}
+                 "mellum": 4, "exaone-moe": 4, "afmoe": 4, "smallthinker": 4, "cohere2moe": 4, "modern-bert": 3,
+                 "granite_swa": 4, "laguna": 4}
+UNSCALED_WINDOWS = {"gemma3", "gemma3n", "gemma4", "olmo2", "gemma-embedding", "mellum", "modern-bert", "laguna"}
 QWEN_GDN = {"qwen3next", "qwen35", "qwen35moe"}
 # MoE: (score function, normalise); None: the file's key says it.
 ROUTE = {"qwen2moe": (1, False), "jamba": (1, False), "deepseek": (1, None), "bailingmoe2": (None, None), "olmoe": (1, False),
@@ -47,7 +48,7 @@ ROUTE = {"qwen2moe": (1, False), "jamba": (1, False), "deepseek": (1, None), "ba
          "nemotron_h_moe": (2, None), "lfm2moe": (None, True), "minimax-m2": (None, True), "deepseek2": (None, None),
          "mistral4": (None, None), "glm4moe": (None, None), "dots1": (None, None),
          "exaone-moe": (None, None), "afmoe": (None, None), "kimi-linear": (None, True), "smallthinker": (None, True),
-         "phimoe": ("sparse", False), "cohere2moe": (None, None)}
+         "phimoe": ("sparse", False), "cohere2moe": (None, None), "laguna": (None, None)}
 
 
 def sigmoid(x):
@@ -182,7 +183,7 @@ class Model:
         pattern = self.key("attention.sliding_window_pattern", period)
         if isinstance(pattern, (list, tuple)):
             return bool(pattern[il])
-        if self.arch in ("smallthinker", "cohere2moe", "modern-bert"):  # the first of so many sees everything
+        if self.arch in ("smallthinker", "cohere2moe", "modern-bert", "granite_swa", "laguna"):  # the first of so many sees everything
             return pattern == 0 or il % pattern != 0
         return pattern > 1 and il % pattern < pattern - 1
 
@@ -213,6 +214,8 @@ class Model:
             return self.windowed(il)
         if self.arch == "exaone4" and self.n_layer == 64:
             return self.windowed(il)
+        if self.arch == "granite_swa":
+            return bool(self.per_layer("attention.rope_pattern", il, True))
         if self.arch in ("granite", "granitehybrid"):
             return bool(self.key("rope.scaling.finetuned", True))
         return True
@@ -224,7 +227,7 @@ class Model:
         base = self.key("rope.freq_base", 10000.0)
         if swa:
             n = self.key("rope.dimension_count_swa", n)
-            base = self.key("rope.freq_base_swa", 10000.0 if self.arch in UNSCALED_WINDOWS - {"olmo2", "mellum"} else base)
+            base = self.key("rope.freq_base_swa", 10000.0 if self.arch in UNSCALED_WINDOWS - {"olmo2", "mellum", "laguna"} else base)
         ff = np.ones(n // 2)
         long = self.n_ctx > self.key("rope.scaling.original_context_length", self.key("context_length", 0))
         factors = self.t.get("rope_factors_%s.weight" % ("long" if long else "short"))
@@ -388,7 +391,8 @@ class Model:
         self.kv[self.windowed(il)] = k, v
         o = self.weigh(il, q, k, v, self.scale(d))
         if gate is not None:
-            o = o * sigmoid(gate)
+            gate = softplus(gate) if self.arch == "laguna" else sigmoid(gate)
+            o = o * (gate if gate.shape == o.shape else np.repeat(gate, o.shape[1] // gate.shape[1], 1))
         return self.mul(il, "attn_output", o)
 
     def mla(self, il, h, pos):
@@ -622,7 +626,7 @@ class Model:
     def routing(self, il):
         func, norm = ROUTE.get(self.arch, (1, True))
         if func is None:
-            biased = self.b(il, "exp_probs_b") is not None or self.arch in ("smallthinker", "cohere2moe")
+            biased = self.b(il, "exp_probs_b") is not None or self.arch in ("smallthinker", "cohere2moe", "laguna")
             func = self.key("expert_gating_func", 0) or (2 if biased else 1)
         return func, bool(self.key("expert_weights_norm", False)) if norm is None else norm
 

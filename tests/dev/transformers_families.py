@@ -443,6 +443,23 @@ def afmoe(c):
                 expert_weights_scale=c.route_scale, leading_dense_block_count=c.num_dense_layers)
 
 
+def granite_swa(c):
+    return dict(granite(c), **window(c), **{
+        "attention.sliding_window_pattern": [t == "sliding_attention" for t in c.layer_types],
+        "attention.rope_pattern": [theta != 0 for theta in c.layer_rope_theta]})
+
+
+def laguna(c):
+    full, swa = (c.rope_parameters[k] for k in ("full_attention", "sliding_attention"))
+    return dict(experts(c), **window(c), **yarn(c), expert_shared_feed_forward_length=c.shared_expert_intermediate_size,
+                expert_weights_norm=True, expert_weights_scale=c.moe_routed_scaling_factor, expert_gating_func=2,
+                leading_dense_block_count=c.mlp_layer_types.index("sparse"), **{
+                    "attention.head_count": c.num_attention_heads_per_layer, "rope.freq_base": full["rope_theta"],
+                    "rope.dimension_count": int(c.head_dim * full["partial_rotary_factor"]),
+                    "rope.freq_base_swa": swa["rope_theta"], "rope.dimension_count_swa": c.head_dim,
+                    "attention.sliding_window_pattern": [t == "sliding_attention" for t in c.layer_types]})
+
+
 def xielu_keys(tensors):
     """Numbers of layers, which the checkpoint has as tensors of one value, and files as keys."""
     keys = {}
@@ -452,6 +469,16 @@ def xielu_keys(tensors):
     return keys
 
 
+KINDS5 = ["full_attention"] + ["sliding_attention"] * 3 + ["full_attention"]
+GRANITE_SWA = dict(embedding_multiplier=3.0, residual_multiplier=0.5, logits_scaling=2.0, num_hidden_layers=5,
+                   sliding_window=WINDOW, layer_types=KINDS5, layer_rope_theta=[1e4, 1e4, 0, 1e4, 0], **rope(1e4))
+GRANITE_SHARED = {"shared_mlp.input_linear": "ffn_up_shexp", "shared_mlp.output_linear": "ffn_down_shexp",
+                  "block_sparse_moe.experts.gate_up_proj": "ffn_gate_up_exps.weight"}
+LAGUNA = dict(HEAD, **MOE, num_hidden_layers=5, shared_expert_intermediate_size=44, sliding_window=WINDOW,
+              layer_types=KINDS5, num_attention_heads_per_layer=[6, 8, 4, 8, 6], moe_routed_scaling_factor=2.5,
+              rope_parameters={"full_attention": dict(YARN, rope_theta=5e5, partial_rotary_factor=0.5),
+                               "sliding_attention": dict(rope_type="default", rope_theta=1e4,
+                                                         partial_rotary_factor=1.0)})
 WIDE = 24  # heads of gemma4's layers without a window
 LAYERS7 = ["sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "full_attention",
            "sliding_attention", "full_attention"]  # the last three read the keys of earlier ones
@@ -647,6 +674,17 @@ FAMILIES = {
                        cfg=dict(num_local_experts=6, num_experts_per_tok=2, attention_multiplier=0.25,
                                 embedding_multiplier=3.0, residual_multiplier=0.5, logits_scaling=2.0),
                        keys=lambda c: dict(granite(c), **experts(c))),
+    "granite-swa": dict(cls="GraniteSWA", arch="granite_swa", change=PERMUTED, keys=granite_swa,
+                        cfg=dict(GRANITE_SWA, attention_multiplier=0.25)),
+    "granitemoe-swa": dict(cls="GraniteMoeSWA", arch="granite_swa", names=dict(SPARSE, **GRANITE_SHARED),
+                           change=PERMUTED,
+                           cfg=dict(GRANITE_SWA, num_local_experts=6, num_experts_per_tok=2, attention_multiplier=0.25,
+                                    shared_intermediate_size=44),
+                           keys=lambda c: dict(granite_swa(c), **experts(c), expert_shared_feed_forward_length=c.shared_intermediate_size)),
+    "laguna": dict(cls="Laguna", arch="laguna", change=(split_experts,), keys=laguna, cfg=LAGUNA,
+                   names={"self_attn.g_proj": "attn_gate"}),
+    "laguna-element": dict(cls="Laguna", arch="laguna", change=(split_experts,), keys=laguna,
+                           names={"self_attn.g_proj": "attn_gate"}, cfg=dict(LAGUNA, gating="per-element")),
     "olmoe": dict(cls="Olmoe", arch="olmoe", change=(split_experts,), keys=experts,
                   cfg=dict(num_experts=6, num_experts_per_tok=2, num_key_value_heads=6)),
     "minimax-m2": dict(cls="MiniMaxM2", arch="minimax-m2", change=(split_experts, flat),

@@ -152,6 +152,13 @@ STABLELM = rows.FAMILIES["stablelm"]
 # expert's gate of 0 is a half; halves that layers of Nemotron-NAS lack give nothing where all of Llama's weights are 0.
 OLD_MAMBA = dict(intermediate_size=64, state_size=6, time_step_rank=5)
 OLD_JAMBA = dict(mamba_d_state=6, mamba_dt_rank=5, num_hidden_layers=4)
+LAGUNA_SMALL = dict(num_hidden_layers=5, sliding_window=4, head_dim=8, num_experts=8, num_experts_per_tok=3,
+                    moe_intermediate_size=12, shared_expert_intermediate_size=20,
+                    num_attention_heads_per_layer=[4, 6, 2, 8, 4],
+                    rope_parameters={"full_attention": dict(rows.YARN, rope_theta=5e5, partial_rotary_factor=0.5,
+                                                            original_max_position_embeddings=16),
+                                     "sliding_attention": dict(rope_type="default", rope_theta=1e4,
+                                                               partial_rotary_factor=1.0)})
 MADE = {
     "phi2": (rows.FAMILIES["phi-2"], {}), "stablelm": (STABLELM, {}), "chatglm": (rows.FAMILIES["glm-4-9b"], {}),
     "stablelm12b": (dict(rows.FAMILIES["stablelm-2-12b"], names=rows.STABLELM_NAMES), {}),
@@ -174,6 +181,11 @@ MADE = {
     "phimoe": (dict(rows.FAMILIES["phimoe"], rope_n=8), dict(num_local_experts=8, **rows.rope(
         rope_type="longrope", original_max_position_embeddings=64, short_mscale=1.25, long_mscale=1.25,
         short_factor=[1.0, 1.25, 1.5, 2.0], long_factor=[1.5, 3.0, 6.0, 12.0]))),
+    "graniteswa": (rows.FAMILIES["granite-swa"], dict(num_hidden_layers=5, sliding_window=4)),
+    "granitemoeswa": (rows.FAMILIES["granitemoe-swa"], dict(num_hidden_layers=5, sliding_window=4, num_local_experts=8,
+                                                            num_experts_per_tok=3, shared_intermediate_size=24)),
+    "laguna": (rows.FAMILIES["laguna"], dict(LAGUNA_SMALL)),
+    "lagunaelement": (rows.FAMILIES["laguna-element"], dict(LAGUNA_SMALL, gating="per-element")),
     "deci": (dict(cls="Llama", arch="deci", change=(rows.permuted,), idle={1: "self_attn|input_layernorm", 2: ""}, lack={
         "attention.head_count": (1, 2), "attention.head_count_kv": (1, 2), "feed_forward_length": (2,)}),
              dict(num_hidden_layers=4)),
@@ -186,7 +198,7 @@ MADE = {
 
 def kind_of(v):
     if isinstance(v, list):
-        return "ARRAY:INT32"
+        return "ARRAY:BOOL" if isinstance(v[0], bool) else "ARRAY:INT32"
     return "BOOL" if isinstance(v, bool) else "STRING" if isinstance(v, str) else \
         "FLOAT32" if isinstance(v, float) else "UINT32"
 
@@ -228,7 +240,7 @@ def made_of(c, row, config, name, shape):
         w = w.reshape(3, config.num_attention_heads, -1, *w.shape[1:]).transpose(0, 1).reshape(w.shape)
     if rows.one_more in row.get("change", ()) and to.endswith("norm.weight"):
         w = w - 1
-    if row["arch"] in ("deepseek", "deci") and to.split(".")[-2] in ("attn_q", "attn_k"):
+    if row["arch"] in ("deepseek", "deci", "granite_swa") and to.split(".")[-2] in ("attn_q", "attn_k"):
         w = halves(w, config.num_attention_heads if "attn_q" in to else config.num_key_value_heads)
     return 2 * w if row["arch"] == "deepseek" and "ffn_down_shexp" in to else w
 
@@ -242,7 +254,8 @@ def by_row(name):
     model = getattr(transformers, row["cls"] + "ForCausalLM")(config)
     c = Case(name, row["arch"], row["cls"] + "ForCausalLM")
     c.kv = []
-    part = (getattr(config, "rope_parameters", None) or {}).get("partial_rotary_factor", 1)
+    angles = getattr(config, "rope_parameters", None) or {}
+    part = angles.get("full_attention", angles).get("partial_rotary_factor", 1)
     width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     for k, v in rows.keys(row, config).items():  # sizes of a row that are written out are those of larger models
         v = int(part * width) if k.endswith("rope.dimension_count") else v
@@ -305,6 +318,16 @@ def llama4_runs(run=4):
     print("llama4 in runs of %d: transformers and reference %.1e apart (without runs %.1e)" % (run, apart, alone))
 
 
+def yarn_angles(of, n):
+    """YaRN's, of its paper, in double."""
+    def corner(beta):
+        return n * math.log(of["original_max_position_embeddings"] / (2 * math.pi * beta)) / (2 * math.log(of["rope_theta"]))
+    i = torch.arange(0, n, 2, dtype=torch.float64)
+    lo, hi = max(0, math.floor(corner(of["beta_fast"]))), min(n - 1, math.ceil(corner(of["beta_slow"])))
+    mix = 1 - torch.clamp((i / 2 - lo) / max(0.001, hi - lo), 0, 1)
+    return of["rope_theta"] ** (-i / n) * ((1 - mix) / of["factor"] + mix)
+
+
 def in_double(model, weights):
     """Logits, every request for float32 being one for float64."""
     model = model.double().eval()
@@ -313,7 +336,13 @@ def in_double(model, weights):
         for name, buffer in list(module.named_buffers(recurse=False)):
             if "inv_freq" in name:
                 n = 2 * buffer.shape[0]
-                theta = model.config.rope_parameters["rope_theta"]
+                of = getattr(module, "config", model.config).rope_parameters
+                if "full_attention" in of:  # a table of each kind of layer
+                    of = of["full_attention" if name.startswith("full") else "sliding_attention"]
+                if of["rope_type"] == "yarn":
+                    setattr(module, name, yarn_angles(of, n))
+                    continue
+                theta = of["rope_theta"]
                 setattr(module, name, theta ** (-torch.arange(0, n, 2, dtype=torch.float64) / n))
     kept, kept_to, kept_type = torch.Tensor.float, torch.Tensor.to, torch.Tensor.type
     soft = torch.nn.functional.softmax
