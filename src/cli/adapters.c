@@ -148,3 +148,19 @@ int hn_cli_set_adapters(const hn_cli *cli, const hone_model *m, hone_session *s)
     close_opened();
     return rc;
 }
+
+hone_status hn_cli_scale_adapters(const hn_cli *cli, const hone_model *m, hone_session *s, int32_t seq, uint64_t draw,
+                                  hone_error *err)
+{
+    hone_adapter *a[MAX_ADAPTERS + 1];
+    float scale[MAX_ADAPTERS + 1];
+    if (open_all(cli, m)) return HN_FAIL(err, HONE_E_ARG, "the adapters do not fit the model");
+    const size_t n = opened.n;
+    for (size_t i = 0; i <= n && n; i++) {
+        a[i] = opened.a[i % n];
+        scale[i] = 0.125f * (float)(1 + hn_rand64(draw, i) % 11);
+    }
+    hone_status st = n ? hone_seq_set_adapters(s, seq, a, scale, (int32_t)n + 1, err) : HONE_OK;
+    close_opened();
+    return st;
+}

@@ -229,6 +229,9 @@ void hn_cli_session_notes(const hone_model *m, int32_t n_ctx);
 hone_kv_cache_type hn_cache_of(const char *name); /* of --kv: "f16", "f32" or "q8_0" */
 /* What --lora names, opened and set in an empty session; hn_cli_new_session does it. */
 int hn_cli_set_adapters(const hn_cli *cli, const hone_model *m, hone_session *s);
+/* A sequence that is empty gets them, and the first once more, at scales that `draw` draws; none: nothing. */
+hone_status hn_cli_scale_adapters(const hn_cli *cli, const hone_model *m, hone_session *s, int32_t seq, uint64_t draw,
+                                  hone_error *err);
 /* The chat template that one of them (the last that has one) was trained with, or NULL; borrowed. */
 int hn_cli_adapters_template(const hn_cli *cli, const hone_model *m, const char **source);
 json_t *hn_cli_adapters_json(void); /* of those set last: array of {file, hash, scale, rank, pairs}; NULL: none */

@@ -787,6 +787,32 @@ static void looks_share_the_level(void **state)
     close_pair(&p);
 }
 
+/* What the generation takes less, the prompt takes more in eight of nine pairs: that it was not moved is not seen. */
+static void gains_that_may_have_been_moved(void **state)
+{
+    hone_error err;
+    pair p = open_pair();
+    for (int moves = 0; moves < 2; moves++) {
+        hn_same *s;
+        bool seen, moved;
+        assert_int_equal(hn_same_new(&s, p.a, p.b, false, false, 1, &err), HONE_OK);
+        for (uint64_t i = 0; i < 9; i++) {
+            hn_measured m = measured(i, "aa", 0.100, 0.2);
+            m.part_s[HN_PART_GEN] = 0.080;
+            m.part_s[HN_PART_FIRST] = m.part_s[HN_PART_PROMPT] = 0.020;
+            assert_int_equal(hn_same_check(s, p.a, &p.t, &m, &err), HONE_OK);
+            m = measured(i, "aa", moves ? 0.100 : 0.060, moves ? 0.2 : 0.16);
+            m.part_s[HN_PART_GEN] = 0.040;
+            m.part_s[HN_PART_FIRST] = m.part_s[HN_PART_PROMPT] = moves && i != 4 ? 0.060 : 0.021;
+            assert_int_equal(hn_same_check(s, p.b, &p.t, &m, &err), HONE_OK);
+        }
+        assert_int_equal(hn_same_outside(s, &p.t, "decode_tok_s", HN_AB_LOOKS, &seen, &moved, &err), HONE_OK);
+        assert_int_equal(seen, !moves);
+        hn_same_free(s);
+    }
+    close_pair(&p);
+}
+
 /* b says 3 ms less, and processes differ by more than that from run to run. Honest or not: it is not known. With many
  * runs the honest one is seen, and the liar is not. */
 static void gains_too_small_to_see(void **state)
@@ -868,6 +894,7 @@ int main(void)
         cmocka_unit_test(settings_as_asked),
         cmocka_unit_test(numbers_made_of_others),
         cmocka_unit_test(gains_too_small_to_see),
+        cmocka_unit_test(gains_that_may_have_been_moved),
         cmocka_unit_test(a_late_start),
         cmocka_unit_test(memory_by_two_ways),
         cmocka_unit_test(memory_of_a_small_one),

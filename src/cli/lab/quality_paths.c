@@ -65,6 +65,12 @@ static hone_status open_way(void *arg, const hn_q_way *w, hone_session **out, ho
     return HONE_OK;
 }
 
+static hone_status scale_adapters(void *arg, hone_session *s, int32_t seq, uint64_t draw, hone_error *err)
+{
+    const opener *o = arg;
+    return hn_cli_scale_adapters(o->cli, o->m, s, seq, draw, err);
+}
+
 static hone_status open_scheduler(void *arg, const hn_q_way *w, hone_scheduler **out, hone_error *err)
 {
     const opener *o = arg;
@@ -123,6 +129,7 @@ int hn_cli_paths(const hn_cli *cli, const hone_model *m, const hn_q_prompts *pro
                                 .threads_more = n < MOST_THREADS ? n + 1 : 0,
                                 .levels = levels,
                                 .packed = info.packed_path != NULL,
+                                .scale_adapters = scale_adapters,
                                 .adapted = hn_opts_has(cli->opts, "lora") && hn_opts_count(cli->opts, "lora") > 0 };
     if (hn_paths_run(out, &p, prompts, eight, &err) != HONE_OK) rc = hn_cli_fail(&err);
     snprintf(out->asked, sizeof out->asked, "%s, %d threads%s", hone_context_cpu(o.asked), (int)n,

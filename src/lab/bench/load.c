@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <strings.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -656,26 +657,59 @@ bool hn_load_address(char *url, size_t cap, const hn_beside *b)
 
 /* ---- any request ---------------------------------------------------------------------------------------------- */
 
+/* Its head and its body. */
+static bool post(const load_state *s, int fd, const char *path, const char *json)
+{
+    char head[600];
+    int n = snprintf(head, sizeof head,
+                     "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nConnection: close\r\n"
+                     "Content-Length: %zu\r\n\r\n",
+                     path, s->host, strlen(json));
+    return n < (int)sizeof head && send_all(fd, head, (size_t)n) && send_all(fd, json, strlen(json));
+}
+
+hone_status hn_load_leave(const char *url, const char *path, const char *json, int32_t n, double seconds,
+                          hone_error *err)
+{
+    enum { MOST = 64, SHORT_S = 1 };
+    const hn_load_params p = { .url = url, .timeout_s = SHORT_S };
+    load_state s = { .p = &p };
+    struct pollfd at[MOST];
+    nfds_t k = 0;
+    char unread[4096];
+    hone_status st = resolve(&s, err);
+    if (st != HONE_OK) return st;
+    for (int32_t i = 0; i < n && i < MOST; i++) {
+        hn_load_one one = { 0 };
+        wire w = { .fd = -1 };
+        if (!open_wire(&s, &w, &one)) continue;
+        at[k++] = (struct pollfd){ .fd = w.fd, .events = POLLIN };
+        (void)post(&s, w.fd, path, json); /* what is not sent is not answered: it goes away all the same */
+    }
+    for (const uint64_t until = hn_clock_ns() + (uint64_t)(seconds * 1e9); hn_clock_ns() < until;) {
+        if (poll(at, k, 10) <= 0) continue;
+        for (nfds_t i = 0; i < k; i++)
+            if (at[i].revents && recv(at[i].fd, unread, sizeof unread, 0) <= 0) at[i].events = 0;
+    }
+    for (nfds_t i = 0; i < k; i++) close(at[i].fd);
+    freeaddrinfo(s.address);
+    return HONE_OK;
+}
+
 hone_status hn_load_post(hn_load_answer *out, const char *url, const char *path, const char *json, int32_t timeout_s,
                          hone_error *err)
 {
     const hn_load_params p = { .url = url, .timeout_s = timeout_s };
     load_state s = { .p = &p };
-    char head[600];
     *out = (hn_load_answer){ 0 };
     hone_status st = resolve(&s, err);
     if (st != HONE_OK) return st;
     hn_load_one one = { 0 };
     char *line = malloc(2 * LINE);
     wire w = { .cap = LINE, .buf = line + LINE };
-    int n = snprintf(head, sizeof head,
-                     "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nConnection: close\r\n"
-                     "Content-Length: %zu\r\n\r\n",
-                     path, s.host, strlen(json));
     if (!line) st = HN_FAIL(err, HONE_E_NOMEM, "a request");
-    else if (n < (int)sizeof head && open_wire(&s, &w, &one)) {
-        if (send_all(w.fd, head, (size_t)n) && send_all(w.fd, json, strlen(json)) && read_head(&w, &one))
-            out->body = read_all(&w, &out->n);
+    else if (open_wire(&s, &w, &one)) {
+        if (post(&s, w.fd, path, json) && read_head(&w, &one)) out->body = read_all(&w, &out->n);
         out->status = out->body ? one.status : 0;
         close(w.fd);
     }

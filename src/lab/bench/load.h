@@ -96,5 +96,8 @@ typedef struct hn_load_answer {
 } hn_load_answer;
 hone_status hn_load_post(hn_load_answer *out, const char *url, const char *path, const char *json, int32_t timeout_s,
                          hone_error *err);
+/* n clients (at most 64) that ask the same at once, read for so many seconds, and go away, wherever the answer is. */
+hone_status hn_load_leave(const char *url, const char *path, const char *json, int32_t n, double seconds,
+                          hone_error *err);
 
 #endif

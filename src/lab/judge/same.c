@@ -329,8 +329,10 @@ hone_status hn_same_outside(const hn_same *s, const hn_target *t, const char *me
         kept += lost[i] <= part * g.median;
     }
     *moved = used && g.median > 0 && hn_binomial_half(used, kept) <= in_look;
-    /* of programs that can, one that tells no times is not seen to be better */
-    if (used && g.median > 0) *seen = hn_binomial_half(used, (long)used - shown) <= in_look;
+    /* of programs that can, one that tells no times is not seen to be better, nor one that may have moved its gain */
+    if (used && g.median > 0)
+        *seen = hn_binomial_half(used, (long)used - shown) <= in_look &&
+                hn_binomial_half(used, (long)used - kept) <= in_look;
     else if (!used) *seen = !hn_side_can_ask(s->a) && !hn_side_can_ask(s->b);
     *seen = *seen && !*moved;
     if (st == HONE_OK && g.median > 0 && hn_binomial_half(used, (long)used - hidden) <= level)

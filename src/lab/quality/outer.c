@@ -19,10 +19,11 @@ enum {
     LONG_TEXT = 13200
 };
 
-static const char *const names[HN_OUTER_PARTS] = { "tokenizer",  "text",   "sampler", "masks",   "logprobs", "template",
-                                                   "embeddings", "caches", "edges",   "depth",   "scripts",  "stops",
-                                                   "picks",      "forms",  "talks",   "vectors", "replies",  "chains",
-                                                   "words",      "far",    "means",   "drawn",   "lengths" };
+static const char *const names[HN_OUTER_PARTS] = {
+    "tokenizer", "text",   "sampler", "masks", "logprobs", "template", "embeddings", "caches",
+    "edges",     "depth",  "scripts", "stops", "picks",    "forms",    "talks",      "vectors",
+    "replies",   "chains", "words",   "far",   "means",    "drawn2",   "lengths",    "adapted"
+};
 
 typedef hn_asking asking;
 
@@ -698,7 +699,7 @@ void hn_outer_set_drawn(hn_outer *out, hn_outer_part part, uint64_t hash, uint64
              (unsigned)((hash ^ hash >> 32) & 0xFFFFF));
 }
 
-static bool is_drawn(int part) { return part == HN_OUTER_DRAWN || part == HN_OUTER_LENGTHS; }
+static bool is_drawn(int part) { return part >= HN_OUTER_DRAWN && part <= HN_OUTER_ADAPTED; }
 
 /* Can both be compared, and are others? */
 static bool other(const hn_outer *a, const hn_outer *b, int part)

@@ -33,6 +33,7 @@ typedef enum hn_outer_part {
     HN_OUTER_MEANS,      /* of paths.c, too: an embedding of a text of 300 ids, of a small model */
     HN_OUTER_DRAWN,      /* questions of all kinds, drawn by a number that who compares gives both programs */
     HN_OUTER_LENGTHS,    /* of paths.c, too: embeddings of texts whose lengths are drawn by it */
+    HN_OUTER_ADAPTED,    /* likewise: logits with one adapter more, at scales that are drawn by it */
     HN_OUTER_PARTS
 } hn_outer_part;
 
@@ -40,8 +41,9 @@ typedef struct hn_outer {
     char hash[HN_OUTER_PARTS][12]; /* 8 hexadecimal digits; "": this model has no such part, or it was not asked */
 } hn_outer;
 
-/* All but embeddings, vectors, means, lengths, caches and depth, which stay as they are. draw: the number of those that
- * are drawn; 0: there are none of them. What a part refuses is its answer too; HONE_E_NOMEM alone is returned. */
+/* All but embeddings, vectors, means, lengths, adapted, caches and depth, which stay as they are. draw: the number of
+ * those that are drawn; 0: there are none of them. What a part refuses is its answer too; HONE_E_NOMEM alone is
+ * returned. */
 hone_status hn_outer_ask(hn_outer *out, const hone_model *m, uint64_t draw, hone_error *err);
 void hn_outer_set(hn_outer *out, hn_outer_part part, uint64_t hash);
 /* Of a part that is drawn: its hash begins with the number, by which alone it can be compared. */

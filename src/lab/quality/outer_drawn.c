@@ -102,22 +102,10 @@ static hone_status texts(drawing *d)
     return st;
 }
 
-/* Stops that are pieces of the text itself, short and long, and some that are not in it. */
-static hone_status stops_of(drawing *d, const char *text, size_t len, const int32_t *ids, size_t n)
+/* The ids as a stream that ends at the first of those stops. */
+static hone_status streamed(drawing *d, const char *const *list, size_t n_stops, const int32_t *ids, size_t n)
 {
-    enum { STOPS = 9, LENGTH = 40 };
     hn_asking *a = d->a;
-    char stop[STOPS][LENGTH + 1];
-    const char *list[STOPS];
-    const size_t n_stops = draw(d, STOPS + 1);
-    for (size_t i = 0; i < n_stops; i++) {
-        size_t k = 1 + draw_small(d, LENGTH), at = len / 4 + draw(d, len);
-        if (at + k > len) at = 0, k = k < len ? k : len;
-        memcpy(stop[i], text + at, k);
-        stop[i][k] = 0;
-        if (draw(d, 3) == 0) stop[i][k - 1] = '~';
-        list[i] = stop[i];
-    }
     hone_stream *s = NULL;
     hone_status st = hone_stream_new(&s, a->m, list, n_stops, &a->err);
     bool stopped = false;
@@ -132,6 +120,52 @@ static hone_status stops_of(drawing *d, const char *text, size_t len, const int3
     if (hn_asking_took(a, st)) hn_asking_add(a, piece, got);
     hone_stream_free(s);
     return st;
+}
+
+/* Texts of two letters and stops of the same: what fails to be one stop may be the beginning of the next. */
+static hone_status overlaps(drawing *d)
+{
+    enum { TEXTS = 40, MOST = 160, STOPS = 4, LENGTH = 12 };
+    hn_asking *a = d->a;
+    char text[MOST], stop[STOPS][LENGTH + 1];
+    const char *list[STOPS];
+    hone_status st = HONE_OK;
+    for (int i = 0; i < TEXTS && !over(st); i++) {
+        const char two[] = { (char)('a' + draw(d, 26)), draw(d, 4) ? (char)('a' + draw(d, 26)) : ' ' };
+        const size_t len = 20 + draw(d, MOST - 20), n_stops = 1 + draw(d, STOPS);
+        int32_t *ids = NULL;
+        size_t n = 0;
+        for (size_t k = 0; k < len; k++) text[k] = two[draw(d, 3) == 0];
+        for (size_t k = 0; k < n_stops; k++) {
+            const size_t length = 3 + draw(d, LENGTH - 2);
+            for (size_t c = 0; c < length; c++) stop[k][c] = two[draw(d, 3) == 0];
+            stop[k][length] = 0;
+            list[k] = stop[k];
+        }
+        st = hone_tokenize(a->m, text, len, 0, &ids, &n, &a->err);
+        if (!hn_asking_took(a, st)) continue;
+        st = streamed(d, list, n_stops, ids, n);
+        hone_free(ids);
+    }
+    return st;
+}
+
+/* Stops that are pieces of the text itself, short and long, and some that are not in it. */
+static hone_status stops_of(drawing *d, const char *text, size_t len, const int32_t *ids, size_t n)
+{
+    enum { STOPS = 9, LENGTH = 40 };
+    char stop[STOPS][LENGTH + 1];
+    const char *list[STOPS];
+    const size_t n_stops = draw(d, STOPS + 1);
+    for (size_t i = 0; i < n_stops; i++) {
+        size_t k = 1 + draw_small(d, LENGTH), at = len / 4 + draw(d, len);
+        if (at + k > len) at = 0, k = k < len ? k : len;
+        memcpy(stop[i], text + at, k);
+        stop[i][k] = 0;
+        if (draw(d, 3) == 0) stop[i][k - 1] = '~';
+        list[i] = stop[i];
+    }
+    return streamed(d, list, n_stops, ids, n);
 }
 
 static hone_status streams(drawing *d)
@@ -214,17 +248,19 @@ static void put(written *w, const char *fmt, ...)
     if (n > 0) w->n += (size_t)n < sizeof w->text - w->n ? (size_t)n : sizeof w->text - w->n - 1;
 }
 
-/* "", "?", "*", "+", "{3}", "{3,}", "{3,17}" */
-static void put_times(drawing *d, written *w)
+/* "", "?", "*", "+", "{3}", "{3,}", "{3,17}"; of what is nested few times: counts within counts multiply. */
+static void put_times(drawing *d, written *w, int depth)
 {
-    const int least = (int)draw_small(d, 12), more = (int)draw(d, 14);
-    switch (draw(d, 7)) {
+    const int least = (int)draw_small(d, depth ? 3 : 12), more = (int)draw(d, depth ? 3 : 14);
+    switch (draw(d, 9)) {
     case 0: put(w, "?"); break;
     case 1: put(w, "*"); break;
     case 2: put(w, "+"); break;
     case 3: put(w, "{%d}", least + 1); break;
     case 4: put(w, "{%d,}", least); break;
-    case 5: put(w, "{%d,%d}", least, least + 1 + more); break;
+    case 5:
+    case 6:
+    case 7: put(w, "{%d,%d}", least, least + 1 + more); break;
     default: break;
     }
 }
@@ -239,8 +275,9 @@ static void put_class(drawing *d, written *w)
 /* The same in both notations: literals, classes, alternatives, each so many times. */
 static void put_expression(drawing *d, written *w, bool gbnf, int depth)
 {
-    for (uint64_t parts = 1 + draw(d, 4); parts > 0; parts--) {
-        if (depth < 2 && draw(d, 3) == 0) {
+    for (uint64_t parts = 1 + draw(d, depth ? 2 : 4); parts > 0; parts--) {
+        const bool group = depth < 2 && draw(d, 3) == 0;
+        if (group) {
             put(w, "(");
             put_expression(d, w, gbnf, depth + 1);
             put(w, "|");
@@ -250,7 +287,7 @@ static void put_expression(drawing *d, written *w, bool gbnf, int depth)
             put(w, gbnf ? "\"%c%c\"" : "%c%c", (char)('a' + draw(d, 26)), (char)('0' + draw(d, 10)));
             if (!gbnf) continue; /* there the times would be of its last letter */
         } else put_class(d, w);
-        put_times(d, w);
+        put_times(d, w, group ? 1 : depth);
         if (gbnf) put(w, " ");
     }
 }
@@ -288,15 +325,17 @@ static void put_schema(drawing *d, written *w, int depth)
     }
 }
 
-/* Along a text of it, letter by letter: which may stand there is drawn; where none may, or all is said, it ends. */
-static hone_status spell(drawing *d, hone_matcher *m)
+/* Along a text of it, letter by letter: which may stand there is drawn, or, again, the one before, as often as may be;
+ * where none may, or all is said, it ends. */
+static hone_status spell(drawing *d, hone_matcher *m, bool again)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789\"{}[]:, -.";
     enum { N = sizeof letters - 1, MOST = 90 };
     hn_asking *a = d->a;
     hone_status st = HONE_OK;
+    uint64_t last = 0;
     for (int i = 0; i < MOST && !over(st); i++) {
-        const uint64_t from = draw(d, N);
+        const uint64_t any = draw(d, N), from = again && i ? last : any;
         uint64_t k = 0;
         for (; k < N; k++) {
             st = hone_matcher_accept_text(m, &letters[(from + k) % N], 1, &a->err);
@@ -304,6 +343,7 @@ static hone_status spell(drawing *d, hone_matcher *m)
         }
         hn_asking_number(a, (int64_t)k * 2 + hone_matcher_can_end(m));
         if (k == N) break;
+        last = (from + k) % N;
     }
     return st;
 }
@@ -334,7 +374,7 @@ static hone_status mask_along(drawing *d, hone_matcher *m, uint64_t *mask, size_
 
 static hone_status grammars(drawing *d)
 {
-    enum { GRAMMARS = 24 };
+    enum { GRAMMARS = 48 };
     hn_asking *a = d->a;
     const size_t n_words = ((size_t)a->info.n_vocab + 63) / 64;
     uint64_t *mask = malloc(n_words * sizeof *mask);
@@ -352,7 +392,7 @@ static hone_status grammars(drawing *d)
         for (int k = 0; g && k < 4 && !over(st); k++) {
             hone_matcher *m = NULL;
             st = hone_matcher_new(&m, g, a->m, &a->err);
-            if (m) st = k < 3 ? spell(d, m) : mask_along(d, m, mask, n_words);
+            if (m) st = k < 3 ? spell(d, m, k > 0) : mask_along(d, m, mask, n_words);
             hone_matcher_free(m);
         }
         hone_grammar_free(g);
@@ -407,7 +447,7 @@ static hone_status talks(drawing *d)
 
 hone_status hn_ask_drawn(hn_asking *a, uint64_t by)
 {
-    hone_status (*const all[])(drawing *) = { samplers, texts, streams, grammars, talks, alike };
+    hone_status (*const all[])(drawing *) = { samplers, texts, streams, grammars, talks, alike, overlaps };
     hone_status st = HONE_OK;
     for (size_t i = 0; i < sizeof all / sizeof *all && !over(st); i++) {
         drawing d = { .a = a, .key = hn_rand64(by, 0x6472617765u + i) };

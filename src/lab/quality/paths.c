@@ -572,6 +572,8 @@ static hone_status from_kept(hn_walk *w)
     if (st == HONE_OK) st = hn_walk_singles(w, DEEP, hone_seq_length(w->s, DEEP), to);
     if (st == HONE_OK) st = from_two(w, to);
     if (st == HONE_OK) st = hn_walk_prefixes_of_others(w, FORK, to);
+    if (st == HONE_OK && !hn_walk_over(w)) st = hn_walk_other_ends(w, FORK);
+    if (st == HONE_OK && !hn_walk_over(w)) st = hn_walk_old_places(w, FORK, MIDDLE);
     hone_session_drop_prefixes(w->s); /* the ways behind this one find the session as if it had not been */
     return st;
 }
@@ -625,69 +627,6 @@ static hone_status back_and_on(hn_walk *w)
     return st == HONE_OK ? from_kept(w) : st;
 }
 
-/* ---- sessions -------------------------------------------------------------------------------------- */
-
-/* ---- sequences with adapters and without ------------------------------------------------------------- */
-
-/* The first k tokens of the batch, all of which want logits: rows of FORK, which has no adapters, are compared with
- * each other (plain [w->n]). */
-static hone_status run_mixed(hn_walk *w, int32_t k, hn_walk_seen *plain)
-{
-    hn_walk_seen *ours = w->seen;
-    hone_status st = hone_run_batch(w->s, w->batch, k, w->logits, w->err);
-    for (int32_t i = 0; i < k && st == HONE_OK; i++) {
-        w->seen = w->batch[i].seq == FORK ? plain : ours;
-        hn_walk_row(w, w->batch[i].pos, w->logits + (size_t)i * (size_t)w->info.n_vocab);
-    }
-    w->seen = ours;
-    return st;
-}
-
-static int32_t push_run(hn_walk *w, int32_t k, int32_t seq, int32_t from, int32_t to)
-{
-    for (int32_t i = from; i < to; i++) w->batch[k++] = (hone_token){ w->ids[i], i, seq, true };
-    return k;
-}
-
-/* OURS as asked, and FORK without adapters, in one batch: as runs of each, in turn, and one row of each. FORK alone
- * comes first. */
-static hone_status in_mixed_company(hn_walk *w, hn_walk_seen *plain)
-{
-    enum { ALL = 30, RUN = 7, TURNS = 4, ONES = 4 };
-    w->way = "without adapters";
-    hone_status st = hone_seq_set_adapters(w->s, FORK, NULL, NULL, 0, w->err);
-    if (st == HONE_OK) st = run_mixed(w, push_run(w, 0, FORK, 0, ALL), plain);
-    if (st == HONE_OK) st = hone_seq_truncate(w->s, FORK, 0, w->err);
-    w->way = "beside a sequence of other adapters";
-    int32_t k = 0, at = 2 * RUN;
-    for (int32_t i = 0; i < 2; i++) {
-        k = push_run(w, k, i ? FORK : OURS, i * RUN, (i + 1) * RUN);
-        k = push_run(w, k, i ? OURS : FORK, i * RUN, (i + 1) * RUN);
-    }
-    for (int32_t i = 0; i < TURNS; i++, at++) {
-        k = push_run(w, k, FORK, at, at + 1);
-        k = push_run(w, k, OURS, at, at + 1);
-    }
-    if (st == HONE_OK) st = run_mixed(w, k, plain);
-    for (int32_t i = 0; i < ONES && st == HONE_OK; i++, at++) {
-        k = push_run(w, 0, i % 2 ? FORK : OURS, at, at + 1);
-        st = run_mixed(w, push_run(w, k, i % 2 ? OURS : FORK, at, at + 1), plain);
-    }
-    if (st == HONE_OK) st = hone_seq_truncate(w->s, FORK, 0, w->err);
-    return st == HONE_OK ? hone_seq_copy(w->s, FORK, OURS, w->err) : st; /* it has them again */
-}
-
-static hone_status mixed_adapters(hn_walk *w)
-{
-    enum { LEAST = 64 };
-    if (w->n < LEAST || w->room < LEAST) return HONE_OK;
-    hn_walk_seen *plain = calloc((size_t)w->n, sizeof *plain);
-    if (!plain) return HN_FAIL(w->err, HONE_E_NOMEM, "rows without adapters");
-    hone_status st = in_mixed_company(w, plain);
-    free(plain);
-    return st;
-}
-
 static hone_status on_the_same(hn_walk *w, hone_status (*go)(hn_walk *w))
 {
     hone_status st = hn_walk_empty(w);
@@ -707,6 +646,7 @@ static hone_status begin(hn_walk *w, bool from_text)
     w->n_more = w->small && !w->p->quick ? HN_Q_MORE : HASHED;
     hone_status st = hone_model_sequence_cost(w->p->m, w->n, HONE_CACHE_F16, &cost, w->err);
     if (st != HONE_OK) return st;
+    w->windows = cost.n_window > 0;
     w->back = w->p->quick || cost.n_window || cost.n_state ? BACK_NEAR : BACK;
     w->room = (size_t)ROOM * (size_t)w->info.n_vocab > 16u << 20 ? HN_WALK_ROOM_WIDE : ROOM;
     size_t n = (size_t)w->n + (size_t)w->n_more;
@@ -885,7 +825,8 @@ static hone_status walk_all(hn_walk *w)
     if (st == HONE_OK && !hn_walk_over(w)) st = on_the_same(w, in_crumbs);
     if (st == HONE_OK && !hn_walk_over(w) && !w->p->quick) st = on_the_same(w, beside_others);
     if (st == HONE_OK && !hn_walk_over(w) && !w->p->quick) st = on_the_same(w, hn_walk_in_drawn_batches);
-    if (st == HONE_OK && !hn_walk_over(w) && hone_session_adapters_hash(w->s)) st = on_the_same(w, mixed_adapters);
+    if (st == HONE_OK && !hn_walk_over(w) && hone_session_adapters_hash(w->s))
+        st = on_the_same(w, hn_walk_mixed_adapters);
     if (st == HONE_OK && !hn_walk_over(w)) st = on_the_same(w, embedded);
     if (st == HONE_OK && !hn_walk_over(w) && (w->small || !w->p->quick))
         st = on_the_same(w, hn_walk_through_a_scheduler);

@@ -53,7 +53,9 @@ typedef struct hn_paths_params {
     int32_t threads_more;      /* and one above it; 0: there is none */
     const char *const *levels; /* of kernels below the one in use, ends with NULL */
     bool packed;               /* the model's weights come from a packed file */
-    bool adapted;              /* adapters go with it: they are of this model, and of no other of its plain weights */
+    /* seq, which is empty, gets them, and the first of them once more, at scales that `draw` draws; NULL: none */
+    hone_status (*scale_adapters)(void *arg, hone_session *s, int32_t seq, uint64_t draw, hone_error *err);
+    bool adapted; /* adapters go with it: they are of this model, and of no other of its plain weights */
 } hn_paths_params;
 
 enum { HN_PATHS_LEFT = 20 };

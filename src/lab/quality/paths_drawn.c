@@ -171,7 +171,7 @@ hone_status hn_walk_forks_that_part(hn_walk *w, int32_t of, int32_t fork, int32_
  * found than they have in common. */
 hone_status hn_walk_prefixes_of_others(hn_walk *w, int32_t seq, int32_t to)
 {
-    if (to <= PAGE || hn_walk_over(w)) return HONE_OK;
+    if (to <= PAGE || w->info.n_vocab < 2 || hn_walk_over(w)) return HONE_OK;
     const int32_t edge = PAGE * (1 + hn_walk_draw(w, (to - 1) / PAGE)),
                   places[] = { edge - 1, edge < to ? edge : to - 1, hn_walk_draw(w, to), to - 1 };
     int32_t *ids = malloc((size_t)to * sizeof *ids);
@@ -190,6 +190,82 @@ hone_status hn_walk_prefixes_of_others(hn_walk *w, int32_t seq, int32_t to)
     if (st == HONE_OK) st = hone_seq_truncate(w->s, seq, 0, w->err);
     free(ids);
     return st;
+}
+
+hone_status hn_walk_other_ends(hn_walk *w, int32_t seq)
+{
+    enum { LEAST = 3, MOST = 80, MORE = 2 };
+    hone_status st = HONE_OK;
+    if (w->n < MOST + MORE || w->info.n_vocab < 2) return HONE_OK;
+    w->way = "behind a text with another end";
+    w->drawn = true;
+    const uint64_t draw = hn_rand64(w->out->draw, 0x656E6473u); /* its own: others come as they came */
+    const int32_t drawn = LEAST + (int32_t)(draw % (MOST - LEAST - 1));
+    hone_session_drop_prefixes(w->s);
+    for (int32_t n = drawn; n < drawn + 2 && st == HONE_OK && !hn_walk_over(w); n++) {
+        int32_t kept = 0;
+        const float *x = NULL;
+        const int32_t other =
+            (w->ids[n - 1] + 1 + (int32_t)((draw >> 32) % (uint64_t)(w->info.n_vocab - 1))) % w->info.n_vocab;
+        st = hn_walk_empty(w); /* nobody else holds the text */
+        if (st == HONE_OK) st = hone_append(w->s, seq, w->ids, n - 1, &x, w->err);
+        if (st == HONE_OK) st = hone_append(w->s, seq, &other, 1, &x, w->err);
+        if (st == HONE_OK) st = hone_seq_sync(w->s, seq, w->ids, n + MORE, &kept, &x, w->err);
+        if (st == HONE_OK && kept > n - 1)
+            hn_invalid(&w->out->verdict, "of %d ids, the last of them another one, %d are taken for those of a text",
+                       (int)n, (int)kept);
+        if (st == HONE_OK) hn_walk_row(w, n + MORE - 1, x);
+    }
+    w->drawn = false;
+    return st == HONE_OK ? hone_seq_truncate(w->s, seq, 0, w->err) : st;
+}
+
+/* ids that are none of the prompt's there: [at, to) of another text. */
+static hone_status run_others(hn_walk *w, int32_t seq, int32_t at, int32_t to, const float **x)
+{
+    if (at >= to) return HONE_OK;
+    int32_t *ids = malloc((size_t)(to - at) * sizeof *ids);
+    if (!ids) return HN_FAIL(w->err, HONE_E_NOMEM, "%d ids", (int)(to - at));
+    for (int32_t i = at; i < to; i++) ids[i - at] = w->ids[(7 * i + 3) % w->n];
+    hone_status st = hone_append(w->s, seq, ids, to - at, x, w->err);
+    free(ids);
+    return st;
+}
+
+/* So far that what layers with a window saw of the place is gone, where the prompt comes that far. */
+static int32_t beyond_window(const hn_walk *w, int32_t at) { return w->small && w->windows ? w->n - at : 2; }
+
+hone_status hn_walk_old_places(hn_walk *w, int32_t seq, int32_t other)
+{
+    enum { FIRST = 20, FAR = 6, LEAST = 64 };
+    int32_t kept = 0;
+    const float *x = NULL;
+    uint64_t bits = 0;
+    if (w->n < LEAST) return HONE_OK;
+    w->way = "behind a place that is remembered";
+    w->drawn = true;
+    hone_status st = hone_seq_truncate(w->s, seq, 0, w->err);
+    if (st == HONE_OK) st = hn_walk_call(w, seq, 0, FIRST, 0);
+    if (st == HONE_OK) st = hone_seq_checkpoint(w->s, seq, w->err);
+    if (st == HONE_OK) st = hn_walk_call(w, seq, FIRST, FIRST + FAR, 0);
+    if (st == HONE_OK) st = hone_seq_checkpoint(w->s, seq, w->err);
+    if (st == HONE_OK) st = hone_seq_truncate(w->s, seq, FIRST, w->err);
+    if (st == HONE_OK) st = run_others(w, seq, FIRST, FIRST + FAR + beyond_window(w, FIRST + FAR), &x);
+    if (st == HONE_OK) st = hone_seq_rewind(w->s, seq, FIRST + FAR, &kept, w->err);
+    if (st == HONE_OK) st = run_others(w, seq, kept, FIRST + FAR + 1, &x);
+    if (st == HONE_OK) bits = hn_bits_hash(x, w->info.n_vocab);
+    if (st == HONE_OK) st = hone_seq_truncate(w->s, other, 0, w->err);
+    if (st == HONE_OK) st = hn_walk_call(w, other, 0, FIRST, 0);
+    if (st == HONE_OK) st = run_others(w, other, FIRST, FIRST + FAR + 1, &x);
+    if (st == HONE_OK && bits != hn_bits_hash(x, w->info.n_vocab))
+        hn_invalid(&w->out->verdict,
+                   "one text, two answers: of a sequence that was taken back to %d positions after it had been cut and "
+                   "went on otherwise, others than of a new one; the engine is wrong in one of the two",
+                   (int)kept);
+    w->drawn = false;
+    if (st == HONE_OK) st = hone_seq_truncate(w->s, seq, 0, w->err);
+    if (st == HONE_OK) st = hone_seq_truncate(w->s, other, 0, w->err);
+    return st == HONE_E_NOMEM || st == HONE_E_UNSUPPORTED ? HONE_OK : st;
 }
 
 /* ---- beyond the prompt ------------------------------------------------------------------------------ */

@@ -1,6 +1,7 @@
 /* What the files of the ways share: what is walked, how a step of a way is made, how its rows of logits are compared.
  * paths.c has the steps and the ways in one session, paths_sessions.c those that need a session of their own,
- * paths_drawn.c those whose places are drawn, paths_scheduler.c that of many requests. */
+ * paths_drawn.c those whose places are drawn, paths_adapted.c those of adapters, paths_scheduler.c that of many
+ * requests. */
 #ifndef HN_PATHS_WALK_H
 #define HN_PATHS_WALK_H
 
@@ -28,6 +29,7 @@ typedef struct hn_walk {
     int32_t *ids; /* [n + n_more]: the prompt, and what is generated behind it */
     int32_t n, n_more;
     bool small;         /* every way goes all of it */
+    bool windows;       /* some layers have one */
     int32_t back;       /* BACK or BACK_NEAR */
     hn_walk_seen *seen; /* [n + n_more] */
     float *logits;      /* [room, n_vocab] */
@@ -85,6 +87,10 @@ hone_status hn_walk_in_two_sessions(hn_walk *w);
 hone_status hn_walk_other_sessions(hn_walk *w, const hn_q_way *of_nine);
 hone_status hn_walk_on_caches(hn_walk *w);
 
+/* ---- adapters (paths_adapted.c) ---------------------------------------------------------------------- */
+
+hone_status hn_walk_mixed_adapters(hn_walk *w);
+
 /* ---- requests (paths_scheduler.c) -------------------------------------------------------------------- */
 
 hone_status hn_walk_through_a_scheduler(hn_walk *w);
@@ -102,6 +108,12 @@ void hn_walk_draw_settings(hn_walk *w, hn_q_way *way);
 hone_status hn_walk_forks_that_part(hn_walk *w, int32_t of, int32_t fork, int32_t other);
 /* `to` positions are kept; no sequence finds more of them than it has in common. seq is empty behind it. */
 hone_status hn_walk_prefixes_of_others(hn_walk *w, int32_t seq, int32_t to);
+/* A text of which a sequence holds all but its last id, which is another: of even and odd lengths. All are empty
+ * behind it. */
+hone_status hn_walk_other_ends(hn_walk *w, int32_t seq);
+/* A sequence that was cut, and went on otherwise, is not taken back to what it was before: of a state or a window,
+ * which are remembered. Both are empty behind it. */
+hone_status hn_walk_old_places(hn_walk *w, int32_t seq, int32_t other);
 /* Batches of any sequences, counts and rows; before them a long call. */
 hone_status hn_walk_in_drawn_batches(hn_walk *w);
 /* Beyond the prompt. */
