@@ -29,6 +29,8 @@ static const struct {
     { "text", "/v1/completions",
       "{\"prompt\":\"Once upon a time there was a\",\"max_tokens\":12,\"temperature\":1.3,\"seed\":SEED,\"n\":3,"
       "\"logprobs\":2,\"ignore_eos\":true}" },
+    { "echo", "/v1/completions",
+      "{\"prompt\":\"A list of things\",\"max_tokens\":4,\"temperature\":0,\"echo\":true,\"logprobs\":3}" },
     { "chat", "/v1/chat/completions",
       "{" TALK ",\"max_tokens\":12,\"temperature\":0.8,\"seed\":SEED,\"logprobs\":true,\"top_logprobs\":3,"
       "\"logit_bias\":{\"I\":-100,\"O\":-100,\"T\":-100,\" the\":9}}" },
@@ -65,23 +67,42 @@ enum { N_ASKS = sizeof asks / sizeof *asks, LEFT = N_ASKS, TOGETHER, N_ALL };
 
 static bool counts(const char *key)
 {
-    static const char *const keys[] = { "text",  "content",       "reasoning_content", "thinking",    "arguments",
-                                        "token", "tokens",        "logprob",           "embedding",   "finish_reason",
-                                        "name",  "prompt_tokens", "completion_tokens", "stop_reason", "partial_json" };
+    static const char *const keys[] = {
+        "text",          "content",       "reasoning_content", "thinking",    "arguments",
+        "token",         "tokens",        "logprob",           "embedding",   "finish_reason",
+        "name",          "prompt_tokens", "completion_tokens", "stop_reason", "partial_json",
+        "token_logprobs"
+    };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (strcmp(key, keys[i]) == 0) return true;
     return false;
 }
 
+static uint64_t add(uint64_t h, json_t *v, bool counted);
+/* Of each token a list of objects, or one of numbers by texts. */
+static uint64_t add_alternatives(uint64_t h, json_t *v)
+{
+    const char *key;
+    json_t *o;
+    size_t i;
+    if (json_is_array(v)) json_array_foreach(v, i, o) h = add_alternatives(h, o);
+    if (json_is_object(v)) json_object_foreach(v, key, o) h = add(hn_fnv1a(h, key, strlen(key) + 1), o, true);
+    return h;
+}
+
 /* Texts as they follow each other, in however many pieces they come; numbers as they stand. What is new to an answer,
- * or is another each time, is passed over. */
+ * or is another each time, is passed over, but that names of alternatives are their texts in one kind of answer. */
 static uint64_t add(uint64_t h, json_t *v, bool counted)
 {
     const char *key;
     json_t *o;
     size_t i;
     char number[HN_JSON_REAL_TEXT];
-    if (json_is_object(v)) json_object_foreach(v, key, o) h = add(h, o, counts(key));
+    if (json_is_object(v)) json_object_foreach(v, key, o)
+        {
+            if (strcmp(key, "top_logprobs") == 0) h = add_alternatives(h, o);
+            else h = add(h, o, counts(key));
+        }
     if (json_is_array(v)) json_array_foreach(v, i, o) h = add(h, o, counted);
     if (!counted) return h;
     if (json_is_string(v)) h = hn_fnv1a(h, json_string_value(v), json_string_length(v));

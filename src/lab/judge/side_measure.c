@@ -160,6 +160,7 @@ static hone_status take_records(hn_measured *out, json_t *list, const hn_side *s
         const char *unit = json_string_value(json_object_get(r, "unit"));
         const char *better = json_string_value(json_object_get(r, "better")),
                    *why = json_string_value(json_object_get(r, "invalid_reason"));
+        const bool unchecked = json_is_null(json_object_get(r, "valid")); /* nothing to compare is no fault */
         json_t *m = median_of(r);
         double v = json_is_number(m) ? json_number_value(m) : hn_record_number(r, "value");
         char name[HN_METRIC_NAME];
@@ -167,7 +168,8 @@ static hone_status take_records(hn_measured *out, json_t *list, const hn_side *s
         if (hn_measured_find(out, name))
             return HN_FAIL(err, HONE_E_FORMAT, "%s: two records are called %s; nothing tells which is which",
                            HN_ESC(s->label, strlen(s->label)), HN_ESC(name, strlen(name)));
-        if (why && !out->invalid[0]) snprintf(out->invalid, sizeof out->invalid, "%.200s: %.300s", name, why);
+        if (why && !unchecked && !out->invalid[0])
+            snprintf(out->invalid, sizeof out->invalid, "%.200s: %.300s", name, why);
         json_t *extra = json_object_get(r, "extra");
         if (isfinite(v) && unit) {
             hn_measured_add(out, name, unit, better ? strcmp(better, "higher") == 0 : strchr(unit, '/') != NULL, v);

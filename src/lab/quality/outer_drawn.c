@@ -56,6 +56,29 @@ static size_t draw_text(drawing *d, char *text, size_t most)
     return n;
 }
 
+/* Short runs of letters, digits, signs and blanks, with characters from beyond the first plane directly beside them. */
+static hone_status beside_each_other(drawing *d)
+{
+    enum { TEXTS = 30, RUNS = 24, MOST = 4 };
+    static const struct {
+        uint32_t first, n;
+    } kinds[] = { { 'a', 26 }, { 'A', 26 },      { '0', 10 },     { ' ', 1 },       { '!', 15 },
+                  { '\n', 1 }, { 0x1F300, 600 }, { 0x10330, 27 }, { 0x20000, 900 }, { 0x1D400, 700 } };
+    hn_asking *a = d->a;
+    char text[RUNS * MOST * 4 + 4];
+    hone_status st = HONE_OK;
+    for (int i = 0; i < TEXTS && !over(st); i++) {
+        size_t n = 0;
+        for (uint64_t runs = 1 + draw(d, RUNS); runs > 0; runs--) {
+            const size_t k = draw(d, sizeof kinds / sizeof *kinds);
+            for (uint64_t more = 1 + draw(d, MOST); more > 0; more--)
+                n += put_utf8(text + n, kinds[k].first + (uint32_t)draw(d, kinds[k].n));
+        }
+        st = hn_asking_tokens(a, text, n, 0);
+    }
+    return st;
+}
+
 /* Words of one length and one beginning, most of them more than once, and other ones between. */
 static hone_status alike(drawing *d)
 {
@@ -125,7 +148,7 @@ static hone_status streamed(drawing *d, const char *const *list, size_t n_stops,
 /* Texts of two letters and stops of the same: what fails to be one stop may be the beginning of the next. */
 static hone_status overlaps(drawing *d)
 {
-    enum { TEXTS = 40, MOST = 160, STOPS = 4, LENGTH = 12 };
+    enum { TEXTS = 80, MOST = 160, STOPS = 4, LENGTH = 12 };
     hn_asking *a = d->a;
     char text[MOST], stop[STOPS][LENGTH + 1];
     const char *list[STOPS];
@@ -141,6 +164,12 @@ static hone_status overlaps(drawing *d)
             for (size_t c = 0; c < length; c++) stop[k][c] = two[draw(d, 3) == 0];
             stop[k][length] = 0;
             list[k] = stop[k];
+            if (k && draw(d, 2)) { /* the end of the one before, and, as often as not, in front of it */
+                const char *before = list[k - 1], *end = before[1] ? before + 1 : before;
+                const bool first = draw(d, 2);
+                list[k - 1] = first ? end : before;
+                list[k] = first ? before : end;
+            }
         }
         st = hone_tokenize(a->m, text, len, 0, &ids, &n, &a->err);
         if (!hn_asking_took(a, st)) continue;
@@ -447,7 +476,8 @@ static hone_status talks(drawing *d)
 
 hone_status hn_ask_drawn(hn_asking *a, uint64_t by)
 {
-    hone_status (*const all[])(drawing *) = { samplers, texts, streams, grammars, talks, alike, overlaps };
+    hone_status (*const all[])(drawing *) = { samplers, texts, streams,  grammars,
+                                              talks,    alike, overlaps, beside_each_other };
     hone_status st = HONE_OK;
     for (size_t i = 0; i < sizeof all / sizeof *all && !over(st); i++) {
         drawing d = { .a = a, .key = hn_rand64(by, 0x6472617765u + i) };

@@ -37,9 +37,11 @@ int32_t hn_walk_draw_width(hn_walk *w, int32_t n_ctx)
 
 void hn_walk_draw_settings(hn_walk *w, hn_q_way *way)
 {
-    enum { LEAST = 65, MOST = 160, THREADS = 8 };
+    enum { LEAST = 65, MOST = 160, THREADS = 8, WIDE = 800, WIDER = 300 };
     const int32_t threads = w->p->threads_more > THREADS ? w->p->threads_more : THREADS;
     way->chunk = LEAST + hn_walk_draw(w, MOST - LEAST);
+    const uint64_t wide = hn_rand64(w->out->draw, 0x77696465u + (uint64_t)way->chunk); /* others come as they came */
+    if (wide % 3 == 0) way->chunk = WIDE + (int32_t)((wide >> 32) % (uint64_t)WIDER);  /* than any chunk of default */
     if (!w->some_threads) w->some_threads = hn_walk_draw(w, threads);
     way->threads = w->p->threads_more ? 1 + (w->some_threads += 3) % threads : 1; /* another one each time */
 }
