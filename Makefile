@@ -535,9 +535,10 @@ install: all
 	install -m 644 $(B)/hone.pc $(D_LIB)/pkgconfig/hone.pc
 	install -m 644 LICENSE README.md CHANGELOG.md $(D_DOC)
 	gzip -9nf $(D_DOC)/CHANGELOG.md
-	sed -E 's,]\((CHANGELOG|docs/DEVELOPING|docs/FUZZING|docs/LAB)\.md\),](\1.md.gz),g' README.md >$(D_DOC)/README.md
+	sed -E 's,]\((CHANGELOG|docs/DEVELOPING|docs/FUZZING|docs/LAB|docs/STATISTICS|docs/formats)\.md\),](\1.md.gz),g' README.md >$(D_DOC)/README.md
 	install -m 644 $(DOCS) $(D_DOC)/docs
-	cd $(D_DOC)/docs && gzip -9nf DEVELOPING.md FUZZING.md LAB.md
+	cd $(D_DOC)/docs && for f in *.md; do sed -E 's,]\((DEVELOPING|FUZZING|LAB|STATISTICS|formats)\.md,](\1.md.gz,g' $$f >$$f.new && \
+		cat $$f.new >$$f && rm -f $$f.new; done && gzip -9nf DEVELOPING.md FUZZING.md LAB.md STATISTICS.md formats.md
 	install -m 644 models/README.md $(D_DOC)/models
 	$(if $(filter-out 0,$(MODEL)),install -d $(D_DATA) && install -m 644 models/hone-chat.gguf $(D_DATA)/hone-chat.gguf)
 	@$(B)/hone version >/dev/null 2>&1 || { echo "no manual, no completion: $(B)/hone does not run here"; exit 0; }; \

@@ -3,6 +3,7 @@
 #include "mutants.h"
 #include "others.h"
 
+#include "engine/scheduler.h"
 #include "engine/seq_memory.h"
 #include "text/stops.h"
 
@@ -62,4 +63,13 @@ hone_status __wrap_hone_seq_set_adapters(hone_session *s, int32_t seq, hone_adap
     float first[MOST];
     for (int32_t i = 0; i < n && i < MOST && scales; i++) first[i] = scales[0];
     return __real_hone_seq_set_adapters(s, seq, a, mt_is("one-scale") && scales && n <= MOST ? first : scales, n, err);
+}
+
+/* Who went away keeps his slot. */
+void __real_hn_scheduler_release(hone_scheduler *s, hn_choice *c);
+void __wrap_hn_scheduler_release(hone_scheduler *s, hn_choice *c);
+void __wrap_hn_scheduler_release(hone_scheduler *s, hn_choice *c)
+{
+    if (mt_is("slots-kept") && c->of->cancelled) return;
+    __real_hn_scheduler_release(s, c);
 }

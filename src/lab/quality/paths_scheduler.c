@@ -11,19 +11,24 @@ typedef struct question {
     int32_t from, n, gen; /* ids of the long prompt; tokens of each choice */
     int32_t n_choices;
     float temp;
+    bool full; /* the context is, behind so many tokens; of a small model */
 } question;
 
-/* The second shares a page with the first and is so warm that its choices differ; there are more choices than slots. */
-static const question asked[] = {
-    { 0, SHARED, 6, 1, 0 }, { 0, SHARED + 5, 5, 2, 1.6f }, { 40, 9, MOST_GEN, 1, 0.7f }, { 5, 33, 4, 1, 0 }
-};
+/* The second shares a page with the first and is so warm that its choices differ; there are more choices than slots. The
+ * last of `gen` tokens takes no position. */
+static const question asked[] = { { 0, SHARED, 6, 1, 0, false },
+                                  { 0, SHARED + 5, 5, 2, 1.6f, false },
+                                  { 40, 9, MOST_GEN, 1, 0.7f, false },
+                                  { 5, 33, 4, 1, 0, false },
+                                  { 0, N_CTX - 3, 4, 1, 0, true } };
 enum { QUESTIONS = sizeof asked / sizeof *asked, FIRST = 2 /* the others come later */ };
 
 typedef struct told {
     int32_t ids[MOST_CHOICES][MOST_GEN];
     float logprob[MOST_CHOICES][MOST_GEN];
     int32_t n[MOST_CHOICES];
-    bool other_end; /* one of them ended otherwise than by its length */
+    hone_end end;   /* expected */
+    bool other_end; /* one of them ended otherwise */
 } told;
 
 static bool hear(void *arg, const hone_event *e)
@@ -31,7 +36,7 @@ static bool hear(void *arg, const hone_event *e)
     told *t = arg;
     if (e->choice < 0 || e->choice >= MOST_CHOICES) return true;
     int32_t *n = &t->n[e->choice];
-    if (e->kind == HONE_EVENT_END && e->end != HONE_END_LENGTH) t->other_end = true;
+    if (e->kind == HONE_EVENT_END && e->end != t->end) t->other_end = true;
     if (e->kind != HONE_EVENT_TOKEN) return true;
     if (*n < MOST_GEN) {
         t->ids[e->choice][*n] = e->id;
@@ -53,6 +58,8 @@ static hone_sampler_params sampling_of(const question *q)
     return (hone_sampler_params){ .temp = q->temp, .top_p = 0.95f, .repeat_penalty = 1, .seed = SEED };
 }
 
+static bool is_asked(const hn_walk *w, int32_t k) { return w->small || !asked[k].full; }
+
 static hone_status submit(hn_walk *w, hone_scheduler *s, int32_t k, told *t)
 {
     const question *q = &asked[k];
@@ -60,13 +67,14 @@ static hone_status submit(hn_walk *w, hone_scheduler *s, int32_t k, told *t)
                              .n_prompt = q->n,
                              .sampling = sampling_of(q),
                              .n_choices = choices_of(w, q),
-                             .max_tokens = q->gen,
+                             .max_tokens = q->full ? N_CTX : q->gen,
                              .ignore_eog = true,
                              .client = (uint64_t)k % 2,
                              .event = hear,
                              .arg = t };
     uint64_t id;
-    return hone_scheduler_submit(s, &r, &id, w->err);
+    t->end = q->full ? HONE_END_CONTEXT : HONE_END_LENGTH;
+    return is_asked(w, k) ? hone_scheduler_submit(s, &r, &id, w->err) : HONE_OK;
 }
 
 static hone_status ask_all(hn_walk *w, hone_scheduler *s, told *t)
@@ -133,7 +141,8 @@ hone_status hn_walk_through_a_scheduler(hn_walk *w)
     w->way = "through a scheduler";
     if (st == HONE_OK) st = ask_all(w, s, t);
     for (int32_t k = 0; k < QUESTIONS && st == HONE_OK; k++)
-        for (int32_t c = 0; c < choices_of(w, &asked[k]) && st == HONE_OK && !hn_walk_over(w); c++)
+        for (int32_t c = is_asked(w, k) ? 0 : MOST_CHOICES;
+             c < choices_of(w, &asked[k]) && st == HONE_OK && !hn_walk_over(w); c++)
             st = alone(w, &asked[k], c, &t[k]);
     hone_scheduler_free(s);
     return st;
