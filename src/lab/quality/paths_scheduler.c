@@ -14,8 +14,8 @@ typedef struct question {
     bool full; /* the context is, behind so many tokens; of a small model */
 } question;
 
-/* The second shares a page with the first and is so warm that its choices differ; there are more choices than slots. The
- * last of `gen` tokens takes no position. */
+/* The second shares a page with the first and is so warm that its choices differ; there are more choices than slots.
+ * The last of `gen` tokens takes no position. */
 static const question asked[] = { { 0, SHARED, 6, 1, 0, false },
                                   { 0, SHARED + 5, 5, 2, 1.6f, false },
                                   { 40, 9, MOST_GEN, 1, 0.7f, false },
