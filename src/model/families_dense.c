@@ -48,14 +48,14 @@ const hn_family hn_family_mistral3 =
 const hn_family hn_family_smollm3 =
     TRANSFORMER("smollm3", HN_SMOLLM3, true, hn_plain_outer, pairs_layer, .nope_period = 4);
 /* MiniCPM 4 has two kinds of factors, under this family's name (dialect.c) */
-static const hn_slot granite_outer[] = {
+const hn_slot hn_granite_outer[] = {
     ENDS(HN_TURN_NONE),
     VECTOR("rope_freqs.weight", OUTSIDE(rope_factors), HN_DIM_ROT_PAIRS, MAY),
     TWO_FACTORS,
     { 0 },
 };
 const hn_family hn_family_granite =
-    TRANSFORMER("granite", HN_GRANITE, true, granite_outer, pairs_layer, .reads = HN_READS_SCALES | HN_READS_TURNS);
+    TRANSFORMER("granite", HN_GRANITE, true, hn_granite_outer, pairs_layer, .reads = HN_READS_SCALES | HN_READS_TURNS);
 const hn_family hn_family_ernie4_5 =
     TRANSFORMER("ernie4_5", HN_ERNIE45, true, hn_plain_outer, halves_layer, .neox = false);
 

@@ -102,12 +102,6 @@ const hn_family hn_family_granitemoe =
                 .ffn = HN_FFN_MOE, MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS, .maybe = true));
 
 /* Its converter leaves the shared expert's first two matrices in one. */
-static const hn_slot granite_swa_outer[] = {
-    ENDS(HN_TURN_NONE),
-    VECTOR("rope_freqs.weight", OUTSIDE(rope_factors), HN_DIM_ROT_PAIRS, MAY),
-    TWO_FACTORS,
-    { 0 },
-};
 #define SHARED_APART "ffn_gate_shexp.weight"
 static const hn_slot granite_swa_layer[] = {
     ATTN_NORM,
@@ -127,7 +121,7 @@ static const hn_slot granite_swa_layer[] = {
     { 0 },
 };
 const hn_family hn_family_granite_swa =
-    TRANSFORMER("granite_swa", HN_GRANITE_SWA, false, granite_swa_outer, granite_swa_layer,
+    TRANSFORMER("granite_swa", HN_GRANITE_SWA, false, hn_granite_outer, granite_swa_layer,
                 .reads = HN_READS_SCALES | HN_READS_WINDOW | HN_READS_TURNING, .ffn = HN_FFN_MOE, .window_period = 4,
                 .first_sees = true, .needs_window = true,
                 MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS, .maybe = true));

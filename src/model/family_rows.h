@@ -189,8 +189,9 @@ extern const hn_slot_rare hn_rare_apart, hn_rare_qkv, hn_rare_qkv_bias, hn_rare_
 #define MOE(...) \
     .moe = &(const hn_moe_switches) { __VA_ARGS__ }
 
-/* Outside layers: what transformers have; and where a converter may have written factors of angles. */
-extern const hn_slot hn_plain_outer[], hn_factors_outer[];
+/* Outside layers: what transformers have; and where a converter may have written factors of angles, of one kind or of
+ * two. */
+extern const hn_slot hn_plain_outer[], hn_factors_outer[], hn_granite_outer[];
 /* Has the layer the window? */
 bool hn_is_windowed(const hn_hparams *hp, int32_t il);
 /* Plans that families share or begin with. */
