@@ -299,6 +299,12 @@ static void attn_split_chunk(void *arg, int64_t chunk, int32_t thread)
 
 enum { PIECE = 256 }; /* of gates, which are mapped apart */
 
+/* g[n] by the map these gates have: σ, where none is named. */
+static void map_gates(const attn_job *j, float *g, int64_t n)
+{
+    j->c->k->map[j->a->gate_map ? j->a->gate_map : HN_MAP_SIGMOID](g, n);
+}
+
 /* What came out of row i, times one gate for each head. */
 static void gate_heads(void *arg, int64_t i, int32_t thread)
 {
@@ -309,7 +315,7 @@ static void gate_heads(void *arg, int64_t i, int32_t thread)
     for (int64_t h = 0; h < j->n_head; h += PIECE) {
         const int64_t n = j->n_head - h < PIECE ? j->n_head - h : PIECE;
         memcpy(g, gate + h, (size_t)n * sizeof *g);
-        j->c->k->map[j->a->gate_map ? j->a->gate_map : HN_MAP_SIGMOID](g, n);
+        map_gates(j, g, n);
         for (int64_t k = 0; k < n; k++, out += d)
             for (int64_t e = 0; e < d; e++) out[e] *= g[k];
     }
@@ -326,7 +332,7 @@ static void gate_row(void *arg, int64_t i, int32_t thread)
         for (int64_t k = 0; k < d; k += PIECE) {
             int64_t n = d - k < PIECE ? d - k : PIECE;
             memcpy(g, gate + k, (size_t)n * sizeof *g);
-            j->c->k->map[j->a->gate_map ? j->a->gate_map : HN_MAP_SIGMOID](g, n);
+            map_gates(j, g, n);
             for (int64_t e = 0; e < n; e++) out[k + e] *= g[e];
         }
 }

@@ -4,7 +4,6 @@
 
 #include "lab/quality/proof.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 enum { OURS = 1, FORK }; /* sequences: as asked, and without adapters */
@@ -61,8 +60,6 @@ static hone_status in_mixed_company(hn_walk *w, hn_walk_seen *plain)
 static hone_status prefixes_of_other_adapters(hn_walk *w)
 {
     enum { TEXT = 100 };
-    static const char *const whose[] = { "without adapters shares %d positions with one that has some",
-                                         "with adapters shares %d positions with one that has none" };
     const int32_t n = w->n < TEXT ? w->n : TEXT;
     hone_status st = HONE_OK;
     for (int32_t with = 0; with < 2 && st == HONE_OK; with++) { /* who looks */
@@ -70,16 +67,13 @@ static hone_status prefixes_of_other_adapters(hn_walk *w)
         const int32_t of = with ? FORK : OURS, looks = with ? OURS : FORK;
         st = hn_walk_empty(w);
         if (st == HONE_OK) st = hone_seq_set_adapters(w->s, FORK, NULL, NULL, 0, w->err);
-        w->all_rows = false;
         for (int32_t i = 0; i < n; i++) w->batch[i] = (hone_token){ w->ids[i], i, of, false };
         if (st == HONE_OK) st = hone_run_batch(w->s, w->batch, n, w->logits, w->err);
         if (st == HONE_OK) st = hone_seq_keep(w->s, of, w->err);
         if (st == HONE_OK) st = hone_seq_match(w->s, looks, w->ids, n, &kept, w->err);
-        if (st == HONE_OK && kept > 0) {
-            char why[120];
-            snprintf(why, sizeof why, whose[with], (int)kept);
-            hn_invalid(&w->out->verdict, "a sequence %s", why);
-        }
+        if (st == HONE_OK && kept > 0)
+            hn_invalid(&w->out->verdict, "a sequence %s adapters shares %d positions with one that has %s",
+                       with ? "with" : "without", (int)kept, with ? "none" : "some");
         hone_session_drop_prefixes(w->s);
     }
     if (st == HONE_E_NOMEM) st = HONE_OK; /* nothing is kept where there is no room */
