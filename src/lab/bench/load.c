@@ -688,10 +688,14 @@ hone_status hn_load_leave(const char *url, const char *path, const char *json, i
     }
     for (const uint64_t until = hn_clock_ns() + (uint64_t)(seconds * 1e9); hn_clock_ns() < until;) {
         if (poll(at, k, 10) <= 0) continue;
-        for (nfds_t i = 0; i < k; i++)
-            if (at[i].revents && recv(at[i].fd, unread, sizeof unread, 0) <= 0) at[i].events = 0;
+        for (nfds_t i = 0; i < k; i++) {
+            if (!at[i].revents || recv(at[i].fd, unread, sizeof unread, 0) > 0) continue;
+            close(at[i].fd);
+            at[i].fd = -1; /* poll passes it over; an end that is left in there would be told again and again */
+        }
     }
-    for (nfds_t i = 0; i < k; i++) close(at[i].fd);
+    for (nfds_t i = 0; i < k; i++)
+        if (at[i].fd >= 0) close(at[i].fd);
     freeaddrinfo(s.address);
     return HONE_OK;
 }
