@@ -15,11 +15,11 @@ typedef struct question {
 } question;
 
 /* The second shares a page with the first and is so warm that its choices differ; there are more choices than slots.
- * The last of `gen` tokens takes no position. */
+ * The last of `gen` tokens takes no position. The last three end one behind the other: passes of three rows, two, one. */
 static const question asked[] = { { 0, SHARED, 6, 1, 0, false },
                                   { 0, SHARED + 5, 5, 2, 1.6f, false },
                                   { 40, 9, MOST_GEN, 1, 0.7f, false },
-                                  { 5, 33, 4, 1, 0, false },
+                                  { 5, 33, 5, 1, 0, false },
                                   { 0, N_CTX - 3, 4, 1, 0, true } };
 enum { QUESTIONS = sizeof asked / sizeof *asked, FIRST = 2 /* the others come later */ };
 
