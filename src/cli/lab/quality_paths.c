@@ -39,6 +39,7 @@ static hone_session_params session_of(const opener *o, const hn_q_way *w)
                                   .n_chunk = w->chunk ? w->chunk : hn_opts_i32(opts, "chunk"),
                                   .cache = w->cache ? (hone_kv_cache_type)(w->cache - 1)
                                                     : hn_cache_of(hn_opts_str(opts, "kv")),
+                                  .cache_budget = w->budget,
                                   .allow_paging = hn_opts_flag(opts, "allow-paging") };
 }
 

@@ -830,6 +830,7 @@ static hone_status walk_all(hn_walk *w)
     if (st == HONE_OK && !hn_walk_over(w)) st = on_the_same(w, embedded);
     if (st == HONE_OK && !hn_walk_over(w) && (w->small || !w->p->quick))
         st = on_the_same(w, hn_walk_through_a_scheduler);
+    if (st == HONE_OK && !hn_walk_over(w) && w->small && !w->p->quick) st = on_the_same(w, hn_walk_in_a_crowd);
     if (st == HONE_OK && !hn_walk_over(w)) st = hn_walk_among_many(w);
     if (st == HONE_OK && !hn_walk_over(w) && (w->small || !w->p->quick)) st = hn_walk_in_two_sessions(w);
     if (st == HONE_OK && !hn_walk_over(w)) st = hn_walk_other_sessions(w, &base);

@@ -32,6 +32,7 @@ typedef struct hn_q_way {
     int32_t threads; /* 0: as asked */
     const char *cpu; /* NULL: as asked */
     int32_t cache;   /* 1 + hone_kv_cache_type; 0: as asked */
+    uint64_t budget; /* bytes that its sequences may come to hold together; 0: as many as they can */
     bool plain;      /* weights from the model's file, not from a packed one */
     bool beside;     /* the session of the way before this one stays open, until the way behind it */
 } hn_q_way;

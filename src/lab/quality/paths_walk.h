@@ -94,6 +94,7 @@ hone_status hn_walk_mixed_adapters(hn_walk *w);
 /* ---- requests (paths_scheduler.c) -------------------------------------------------------------------- */
 
 hone_status hn_walk_through_a_scheduler(hn_walk *w);
+hone_status hn_walk_in_a_crowd(hn_walk *w); /* of a small model */
 
 /* ---- what is drawn (paths_drawn.c) ------------------------------------------------------------------- */
 
