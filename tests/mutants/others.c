@@ -209,6 +209,15 @@ hone_status __wrap_hone_grammar_compile(hone_grammar **o, const hone_grammar_par
         k.text = text;
         return __real_hone_grammar_compile(o, &k, e);
     }
+    char *numbers = mt_is("property-of-numbers") && p->len ? memmem(p->text, p->len, "\\p{N}", 5) : NULL;
+    if (numbers && p->kind == HONE_GRAMMAR_REGEX && p->len < 200) { /* are signs */
+        char text[200];
+        memcpy(text, p->text, p->len);
+        text[numbers - p->text + 3] = 'P';
+        hone_grammar_params k = *p;
+        k.text = text;
+        return __real_hone_grammar_compile(o, &k, e);
+    }
     return __real_hone_grammar_compile(o, p, e);
 }
 

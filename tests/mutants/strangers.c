@@ -73,3 +73,15 @@ void __wrap_hn_scheduler_release(hone_scheduler *s, hn_choice *c)
     if (mt_is("slots-kept") && c->of->cancelled) return;
     __real_hn_scheduler_release(s, c);
 }
+
+/* Who has paused goes on behind another token. */
+bool __real_hn_scheduler_make_room(hone_scheduler *s), __wrap_hn_scheduler_make_room(hone_scheduler *s);
+bool __wrap_hn_scheduler_make_room(hone_scheduler *s)
+{
+    const bool made = __real_hn_scheduler_make_room(s);
+    for (int32_t i = 0; mt_is("pauses-forget") && made && i < s->n_active; i++) {
+        hn_choice *c = s->active[i]->choice;
+        if (c->slot < 0 && !c->ended && c->n_ids > 0) c->ids[c->n_ids - 1] = 0;
+    }
+    return made;
+}

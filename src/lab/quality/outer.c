@@ -19,11 +19,11 @@ enum {
     LONG_TEXT = 13200
 };
 
-static const char *const names[HN_OUTER_PARTS] = {
-    "tokenizer", "text",   "sampler", "masks", "logprobs", "template", "embeddings", "caches",
-    "edges",     "depth",  "scripts", "stops", "picks",    "forms",    "talks",      "vectors",
-    "replies",   "chains", "words",   "far",   "means",    "drawn2",   "lengths",    "adapted"
-};
+static const char *const names[HN_OUTER_PARTS] = { "tokenizer", "text",       "sampler", "masks",   "logprobs",
+                                                   "template",  "embeddings", "caches",  "edges",   "depth",
+                                                   "scripts",   "stops",      "picks",   "forms",   "talks",
+                                                   "vectors",   "replies",    "chains",  "words",   "far",
+                                                   "means",     "drawn2",     "lengths", "adapted", "notations" };
 
 typedef hn_asking asking;
 
@@ -714,14 +714,23 @@ hone_status hn_outer_ask(hn_outer *out, const hone_model *m, uint64_t draw, hone
         hn_outer_part part;
         bool of_texts; /* asks the tokenizer */
         hone_status (*ask)(asking *a);
-    } all[] = { { HN_OUTER_TOKENIZER, true, ask_tokenizer }, { HN_OUTER_TEXT, true, ask_text },
-                { HN_OUTER_SAMPLER, false, ask_sampler },    { HN_OUTER_MASKS, true, ask_masks },
-                { HN_OUTER_LOGPROBS, false, ask_logprobs },  { HN_OUTER_TEMPLATE, true, ask_template },
-                { HN_OUTER_EDGES, false, ask_edges },        { HN_OUTER_SCRIPTS, true, ask_scripts },
-                { HN_OUTER_STOPS, true, ask_stops },         { HN_OUTER_PICKS, false, ask_picks },
-                { HN_OUTER_FORMS, true, ask_forms },         { HN_OUTER_TALKS, true, hn_ask_talks },
-                { HN_OUTER_REPLIES, true, hn_ask_replies },  { HN_OUTER_CHAINS, false, ask_chains },
-                { HN_OUTER_WORDS, true, ask_words },         { HN_OUTER_FAR, false, hn_ask_far } };
+    } all[] = { { HN_OUTER_TOKENIZER, true, ask_tokenizer },
+                { HN_OUTER_TEXT, true, ask_text },
+                { HN_OUTER_SAMPLER, false, ask_sampler },
+                { HN_OUTER_MASKS, true, ask_masks },
+                { HN_OUTER_LOGPROBS, false, ask_logprobs },
+                { HN_OUTER_TEMPLATE, true, ask_template },
+                { HN_OUTER_EDGES, false, ask_edges },
+                { HN_OUTER_SCRIPTS, true, ask_scripts },
+                { HN_OUTER_STOPS, true, ask_stops },
+                { HN_OUTER_PICKS, false, ask_picks },
+                { HN_OUTER_FORMS, true, ask_forms },
+                { HN_OUTER_TALKS, true, hn_ask_talks },
+                { HN_OUTER_REPLIES, true, hn_ask_replies },
+                { HN_OUTER_CHAINS, false, ask_chains },
+                { HN_OUTER_WORDS, true, ask_words },
+                { HN_OUTER_FAR, false, hn_ask_far },
+                { HN_OUTER_NOTATIONS, false, hn_ask_notations } };
     asking a = { .m = m };
     hone_model_get_info(m, &a.info);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {

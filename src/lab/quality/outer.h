@@ -34,6 +34,7 @@ typedef enum hn_outer_part {
     HN_OUTER_DRAWN,      /* questions of all kinds, drawn by a number that who compares gives both programs */
     HN_OUTER_LENGTHS,    /* of paths.c, too: embeddings of texts whose lengths are drawn by it */
     HN_OUTER_ADAPTED,    /* likewise: logits with one adapter more, at scales that are drawn by it */
+    HN_OUTER_NOTATIONS,  /* every word of grammars, expressions, schemas, templates; calls in ten formats */
     HN_OUTER_PARTS
 } hn_outer_part;
 

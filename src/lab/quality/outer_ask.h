@@ -1,6 +1,7 @@
 /* What the files of outer share: a hash as it goes on. outer.c has tokenizer, texts, samplers and grammars,
- * outer_talks.c conversations and answers, outer_far.c what is beyond the bounds of both, outer_drawn.c what a number
- * draws. */
+ * outer_talks.c conversations and answers, outer_far.c what is beyond the bounds of both, outer_notations.c how
+ * grammars and templates may be written, outer_calls.c how templates mark what they write, outer_drawn.c what a
+ * number draws. */
 #ifndef HN_OUTER_ASK_H
 #define HN_OUTER_ASK_H
 
@@ -24,6 +25,8 @@ static inline bool hn_asking_took(hn_asking *a, hone_status st)
 
 /* Of outer.c: a text's ids; so many picks of one sampler from the same logits, each of which it is told. */
 hone_status hn_asking_tokens(hn_asking *a, const char *text, size_t len, int flags);
+/* Of outer_talks.c: one answer, the tokens of a text, to its end; now and then it is asked what may come. */
+hone_status hn_asking_answer(hn_asking *a, hone_reply *r, const char *text, size_t len, uint64_t *mask, size_t n_words);
 hone_status hn_asking_picks(hn_asking *a, hone_sampler *s, const float *x, int32_t times);
 
 hone_status hn_ask_talks(hn_asking *a);
@@ -32,6 +35,9 @@ hone_status hn_ask_replies(hn_asking *a);
 
 /* Windows, words, formats and conversations beyond where the others end. */
 hone_status hn_ask_far(hn_asking *a);
+/* Notations, by the words of each. */
+hone_status hn_ask_notations(hn_asking *a);
+hone_status hn_ask_calls(hn_asking *a); /* its second half: how templates mark what they write */
 /* Of all kinds, as the number draws them. */
 hone_status hn_ask_drawn(hn_asking *a, uint64_t by);
 

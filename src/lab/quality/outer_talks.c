@@ -99,15 +99,14 @@ static void add_parts(hn_asking *a, const hone_reply_part *part, size_t n)
     }
 }
 
-/* One answer, the tokens of a text, to its end; now and then it is asked what may come. */
-static hone_status read_answer(hn_asking *a, hone_reply *r, const char *text, uint64_t *mask, size_t n_words)
+hone_status hn_asking_answer(hn_asking *a, hone_reply *r, const char *text, size_t len, uint64_t *mask, size_t n_words)
 {
     enum { ASKED = 7 };
     const hone_reply_part *parts;
     hone_reply_end end = HONE_REPLY_GOES_ON;
     int32_t *ids = NULL;
     size_t n = 0, n_part = 0;
-    hone_status st = hone_tokenize(a->m, text, strlen(text), HONE_TOK_SPECIAL, &ids, &n, &a->err);
+    hone_status st = hone_tokenize(a->m, text, len, HONE_TOK_SPECIAL, &ids, &n, &a->err);
     if (!hn_asking_took(a, st)) return st;
     for (size_t i = 0; i < n && end == HONE_REPLY_GOES_ON && st == HONE_OK; i++) {
         bool all = false;
@@ -156,7 +155,7 @@ static hone_status answers_of(hn_asking *a, const hone_chat_format *f, const cha
         hone_reply *r = NULL;
         st = hone_reply_open(&r, &p, &a->err);
         if (!hn_asking_took(a, st)) continue;
-        st = read_answer(a, r, texts[i / WAYS], mask, n_words);
+        st = hn_asking_answer(a, r, texts[i / WAYS], strlen(texts[i / WAYS]), mask, n_words);
         hone_reply_free(r);
     }
     return st;

@@ -56,9 +56,9 @@ static hone_status mask(void *arg, int32_t choice, uint64_t *allowed, size_t n_w
     return HONE_OK;
 }
 
-static int32_t choices_of(const hn_asked *q) { return q->n_choices > 1 ? q->n_choices : 1; }
+static int32_t choices_of(const hn_question *q) { return q->n_choices > 1 ? q->n_choices : 1; }
 
-hone_status hn_ask(hn_walk *w, hone_scheduler *s, const hn_asked *q, hn_told *t)
+hone_status hn_ask(hn_walk *w, hone_scheduler *s, const hn_question *q, hn_told *t)
 {
     memset(t, 0, sizeof *t);
     t->of = q;
@@ -85,7 +85,7 @@ hone_status hn_ask(hn_walk *w, hone_scheduler *s, const hn_asked *q, hn_told *t)
 /* Before step i. */
 static void hold_and_cancel(hone_scheduler *s, hn_told *t, int32_t i)
 {
-    const hn_asked *q = t->of;
+    const hn_question *q = t->of;
     if (!t->id) return;
     if (q->hold_at && i == q->hold_at) hone_scheduler_hold(s, t->id, true);
     if (q->hold_at && i == q->hold_at + q->hold_for) hone_scheduler_hold(s, t->id, false);
@@ -107,7 +107,7 @@ hone_status hn_ask_step(hn_walk *w, hone_scheduler *s, hn_told *t, int32_t n, in
 
 /* ---- alone ---------------------------------------------------------------------------------------------- */
 
-static void differs(hn_walk *w, const hn_asked *q, int32_t choice, int32_t step, const char *how)
+static void differs(hn_walk *w, const hn_question *q, int32_t choice, int32_t step, const char *how)
 {
     if (hn_walk_over(w)) return;
     hn_invalid(&w->out->verdict,
@@ -152,7 +152,7 @@ static double chain_prob(const float *x, int32_t n_vocab, const hone_sampler_par
 /* What stands beside token i, of logits x. */
 static hone_status same_beside(hn_walk *w, const hn_told *t, int32_t c, int32_t i, const float *x)
 {
-    const hn_asked *q = t->of;
+    const hn_question *q = t->of;
     hone_logprob top[HN_ASKED_TOP];
     float logprob = 0;
     if (q->n_logprobs < 0) return HONE_OK;
@@ -172,7 +172,7 @@ static hone_status same_beside(hn_walk *w, const hn_told *t, int32_t c, int32_t 
 static hone_status echo_alone(hn_walk *w, const hn_told *t, const float **x)
 {
     enum { ROWS = 16 };
-    const hn_asked *q = t->of;
+    const hn_question *q = t->of;
     const int32_t n_top = q->n_logprobs > 0 ? q->n_logprobs : 0;
     hone_logprob top[HN_ASKED_TOP];
     hone_status st = HONE_OK;
@@ -196,7 +196,7 @@ static hone_status echo_alone(hn_walk *w, const hn_told *t, const float **x)
 }
 
 /* Whether it ends behind its i-th token, and how. */
-static bool ends_behind(const hn_walk *w, const hn_asked *q, int32_t i, int32_t id, hone_end *end)
+static bool ends_behind(const hn_walk *w, const hn_question *q, int32_t i, int32_t id, hone_end *end)
 {
     if (q->ends && hone_token_is_eog(w->p->m, id)) *end = HONE_END_EOG;
     else if (q->stop_after && i + 1 == q->stop_after) *end = HONE_END_STOPPED;
@@ -208,7 +208,7 @@ static bool ends_behind(const hn_walk *w, const hn_asked *q, int32_t i, int32_t 
 
 static hone_status choice_alone(hn_walk *w, const hn_told *t, int32_t c)
 {
-    const hn_asked *q = t->of;
+    const hn_question *q = t->of;
     const size_t n_words = ((size_t)w->info.n_vocab + 63) / 64;
     uint64_t *allowed = calloc(n_words, sizeof *allowed);
     const float *x = NULL;

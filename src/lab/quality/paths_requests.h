@@ -6,7 +6,7 @@
 
 enum { HN_ASKED_CHOICES = 3, HN_ASKED_GEN = 84, HN_ASKED_TOP = 3, HN_ASKED_PROMPT = 160 };
 
-typedef struct hn_asked {
+typedef struct hn_question {
     const int32_t *ids; /* [n] the prompt */
     int32_t n, gen;     /* gen: tokens of each choice */
     int32_t n_choices;  /* 0: 1 */
@@ -24,10 +24,10 @@ typedef struct hn_asked {
     int32_t cancel_after;      /* the same from outside: what was told until then must be right */
     int32_t hold_at, hold_for; /* it is held before that step, for so many; 0: never */
     uint64_t client, scope;
-} hn_asked;
+} hn_question;
 
 typedef struct hn_told {
-    const hn_asked *of;
+    const hn_question *of;
     uint64_t id; /* the scheduler's number; 0: it was not asked */
     int32_t n[HN_ASKED_CHOICES], n_ended, slot;
     hone_end end[HN_ASKED_CHOICES];
@@ -41,10 +41,11 @@ typedef struct hn_told {
 } hn_told;
 
 /* Submits it; t is told from then on. */
-hone_status hn_ask(hn_walk *w, hone_scheduler *s, const hn_asked *q, hn_told *t);
+hone_status hn_ask(hn_walk *w, hone_scheduler *s, const hn_question *q, hn_told *t);
 /* Steps until nobody of t [n] waits, or until so many steps are made; holds and cancels as they ask. */
 hone_status hn_ask_step(hn_walk *w, hone_scheduler *s, hn_told *t, int32_t n, int32_t most);
-/* Of every choice: what it was told beside what it is told in the session at hand, alone. The verdict says where not. */
+/* Of every choice: what it was told beside what it is told in the session at hand, alone. The verdict says where it
+ * differs. */
 hone_status hn_ask_alone(hn_walk *w, const hn_told *t);
 
 #endif

@@ -26,7 +26,7 @@ enum { QUESTIONS = 5, FIRST = 2 /* the others come later */ };
 /* The second shares a page with the first and is so warm that its choices differ; there are more choices than slots: of
  * a small model one more, for who confuses two may confuse the third alone. The last three end one behind the other:
  * passes of three rows, two, one. The last fills its context, whose last token takes no position: of a small model. */
-static void known_ones(const hn_walk *w, hn_asked *q)
+static void known_ones(const hn_walk *w, hn_question *q)
 {
     enum { SEED = 20, FULL = 4 };
     static const struct {
@@ -39,17 +39,17 @@ static void known_ones(const hn_walk *w, hn_asked *q)
                            { 5, 33, 5, 1, 0, false },
                            { 0, N_CTX - (FULL - 1), FULL, 1, 0, true } };
     for (int32_t k = 0; k < QUESTIONS; k++)
-        q[k] = (hn_asked){ .ids = w->ids + asked[k].from,
-                           .n = asked[k].n,
-                           .gen = asked[k].gen,
-                           .n_choices = w->small && asked[k].n_choices > 1 ? HN_ASKED_CHOICES : asked[k].n_choices,
-                           .how = { .temp = asked[k].temp, .top_p = 0.95f, .repeat_penalty = 1, .seed = SEED },
-                           .full = asked[k].full,
-                           .n_ctx = N_CTX,
-                           .client = (uint64_t)k % 2 };
+        q[k] = (hn_question){ .ids = w->ids + asked[k].from,
+                              .n = asked[k].n,
+                              .gen = asked[k].gen,
+                              .n_choices = w->small && asked[k].n_choices > 1 ? HN_ASKED_CHOICES : asked[k].n_choices,
+                              .how = { .temp = asked[k].temp, .top_p = 0.95f, .repeat_penalty = 1, .seed = SEED },
+                              .full = asked[k].full,
+                              .n_ctx = N_CTX,
+                              .client = (uint64_t)k % 2 };
 }
 
-static hone_status ask_known(hn_walk *w, hone_scheduler *s, const hn_asked *q, hn_told *t)
+static hone_status ask_known(hn_walk *w, hone_scheduler *s, const hn_question *q, hn_told *t)
 {
     enum { STEPS_FIRST = 3, STEPS_MOST = 500 };
     hone_status st = HONE_OK;
@@ -65,7 +65,7 @@ hone_status hn_walk_through_a_scheduler(hn_walk *w)
 {
     const hn_q_way way = { .n_ctx = N_CTX, .n_seq = SLOTS };
     hone_scheduler *s = NULL;
-    hn_asked q[QUESTIONS];
+    hn_question q[QUESTIONS];
     hn_told t[QUESTIONS] = { 0 };
     if (!w->p->open_scheduler || w->p->adapted || !w->info.causal || w->n < N_CTX) return HONE_OK;
     hone_status st = w->p->open_scheduler(w->p->arg, &way, &s, w->err);
@@ -87,7 +87,7 @@ hone_status hn_walk_through_a_scheduler(hn_walk *w)
 enum { CROWD = 9, CROWD_CTX = 192, CROWD_PROMPT = 130, N_BIAS = 2 };
 
 typedef struct crowd {
-    hn_asked q[CROWD + 1]; /* the last goes on where another ended */
+    hn_question q[CROWD + 1]; /* the last goes on where another ended */
     hn_told t[CROWD + 1];
     hone_bias bias[CROWD][N_BIAS];
     int32_t ids[CROWD_CTX];
@@ -115,11 +115,11 @@ static hone_sampler_params draw_sampling(crowd *c, bool chain)
 static void draw_question(const hn_walk *w, crowd *c, int32_t k)
 {
     enum { SAMPLED = 1, ECHOES, MASKED, STOPS, CANCELLED, HELD, ENDS, KEPT_APART, PAGE = 64, EDGE = 8, PAUSED = 2 };
-    hn_asked *q = &c->q[k];
+    hn_question *q = &c->q[k];
     /* at the end of a page answers need another one, when others hold what there is */
     const int32_t n = draw(c, 4) ? PAGE * (1 + draw(c, 4) / 3) - draw(c, EDGE) : 1 + draw(c, CROWD_PROMPT);
     const int32_t from = k >= SLOTS && draw(c, 3) ? 0 : draw(c, w->n - CROWD_PROMPT); /* many share a page or two */
-    *q = (hn_asked){ .ids = w->ids + from, .n = n, .n_ctx = CROWD_CTX };
+    *q = (hn_question){ .ids = w->ids + from, .n = n, .n_ctx = CROWD_CTX };
     q->gen = 1 + draw(c, 2 * EDGE);
     if (k <
         PAUSED) { /* nobody is promised more than a page behind what he has: two of these cannot both have a third */
@@ -149,7 +149,7 @@ static hone_status kept_slot(hn_walk *w, hone_scheduler *s, crowd *c)
 {
     enum { STEPS_MOST = 300, MORE = 5 };
     const hn_told *before = c->t;
-    hn_asked *q = &c->q[CROWD];
+    hn_question *q = &c->q[CROWD];
     hone_snapshot *kept = NULL;
     hone_slot_info slot;
     int32_t n = 0, gone = 0;
@@ -173,10 +173,10 @@ static hone_status kept_slot(hn_walk *w, hone_scheduler *s, crowd *c)
             (int)length, (int)gone, (int)slot.n_past, w->way);
         return HONE_OK;
     }
-    const hn_asked *of = before->of;
+    const hn_question *of = before->of;
     for (; n < of->n; n++) c->ids[n] = of->ids[n];
     for (int32_t i = 0; i < before->n[0] && n + MORE < CROWD_CTX; i++) c->ids[n++] = before->ids[0][i];
-    *q = (hn_asked){ .ids = c->ids, .n = n, .gen = MORE, .how = of->how, .n_ctx = CROWD_CTX, .scope = of->scope };
+    *q = (hn_question){ .ids = c->ids, .n = n, .gen = MORE, .how = of->how, .n_ctx = CROWD_CTX, .scope = of->scope };
     st = hn_ask(w, s, q, &c->t[CROWD]);
     return st == HONE_OK ? hn_ask_step(w, s, &c->t[CROWD], 1, STEPS_MOST) : st;
 }
