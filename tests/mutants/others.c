@@ -30,6 +30,8 @@ static bool by_shape(int32_t n, int32_t pos)
     if (mt_is("avx2-deep-one")) return avx2 && one && pos > 64;
     if (mt_is("run-only")) return one && mo_runs();
     if (mt_is("chat-only")) return one && mo_argv_is(1, "chat");
+    if (mt_is("perplexity-only")) return n > 1 && mo_argv_is(1, "perplexity");
+    if (mt_is("logits-only")) return mo_argv_is(1, "logits");
     if (mt_is("right-where-judged")) return one && !getenv("HONE_AB_PAD");
     if (mt_is("serve-one")) return one && mo_serves();
     if (mt_is("beyond-2200")) return pos >= 2200;

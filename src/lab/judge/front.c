@@ -10,16 +10,16 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MOST_WORDS = 20, N_PREDICT = 16 };
+enum { MOST_WORDS = 20, N_PREDICT = 16, MOST_TEXT = 4096 };
 
-typedef enum kind { RUN, TOKENIZE, CHAT } kind;
-static const char *const kinds[] = { "run", "tokenize", "chat" };
+typedef enum kind { RUN, TOKENIZE, CHAT, LOGITS, EMBED, PERPLEXITY } kind;
+static const char *const kinds[] = { "run", "tokenize", "chat", "logits", "embed", "perplexity" };
 
 /* A command. Its text is one of those of the quality hash, or several, and its seed, where it has one, is drawn. */
 typedef struct command {
     const char *name;
     kind kind;
-    int texts; /* 0: it reads questions, line by line */
+    int texts; /* 0: it reads questions, line by line; perplexity reads its texts so, too */
     const char *words[MOST_WORDS];
 } command;
 
@@ -37,6 +37,9 @@ static const command commands[] = {
     { "chat", RUN, 1, { "--chat", "--system=Answer in one sentence.", "--temp=0.7", "--seed=0" } },
     { "talk", CHAT, 0, { "--temp=0.7", "--seed=0" } },
     { "tokens", TOKENIZE, HN_Q_PROMPTS, { NULL } },
+    { "logits", LOGITS, 1, { "--neighbours=2" } },
+    { "vector", EMBED, 1, { "--pooling=mean" } },
+    { "perplexity", PERPLEXITY, HN_Q_PROMPTS, { "--text=-", "--ctx-size=32", "--stride=12", "--json" } },
 };
 static const char questions[] = "Name a color.\nTell me more about it.\nWhat was my first question?\nSay it again.\n";
 
@@ -67,14 +70,26 @@ static void give_settings(hn_argv *a, const hn_side *s, const hn_target *t, bool
 
 void hn_front_settings(hn_argv *a, const hn_side *s, const hn_target *t) { give_settings(a, s, t, false); }
 
-static void add_text(hn_argv *a, const command *c, uint64_t draw)
+static void text_of(char *dst, size_t cap, const command *c, uint64_t draw)
 {
-    char text[4096] = "";
     size_t n = 0;
-    for (int i = 0; i < c->texts && n < sizeof text; i++)
-        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", i ? "\n" : "",
-                              hn_q_texts[(draw + (uint64_t)i) % HN_Q_PROMPTS]);
-    hn_argv_add(a, "--prompt=%s", text);
+    *dst = 0;
+    for (int i = 0; i < c->texts && n < cap; i++)
+        n += (size_t)snprintf(dst + n, cap - n, "%s%s", i ? "\n" : "", hn_q_texts[(draw + (uint64_t)i) % HN_Q_PROMPTS]);
+}
+
+/* Of what a program said: all but the time that perplexity took. */
+static uint64_t hash_of(const hn_process *r, const command *c)
+{
+    static const char from[] = "\"ppl_running\"", to[] = "\"seconds\"";
+    const char *s = r->out, *end = s ? s + r->n_out : NULL;
+    if (s && c->kind == PERPLEXITY) {
+        const char *at = memmem(s, r->n_out, from, sizeof from - 1);
+        if (at) s = at;
+        at = memmem(s, (size_t)(end - s), to, sizeof to - 1);
+        if (at) end = at;
+    }
+    return hn_fnv1a(HN_FNV_INIT, s, (size_t)(end - s));
 }
 
 /* PROGRAM run|tokenize|chat --model=… with the settings of the comparison and of the side. */
@@ -86,8 +101,10 @@ static hone_status line_of(hn_side_command *out, const hn_side *s, const hn_targ
     hn_argv_extend(a, (const char *const[]){ s->program, kinds[c->kind], NULL });
     hn_argv_add(a, "--model=%s", t->model);
     give_settings(a, s, t, c->kind == TOKENIZE);
-    if (c->texts) add_text(a, c, draw);
-    if (c->kind != TOKENIZE) hn_argv_add(a, "--n-predict=%d", N_PREDICT);
+    char text[MOST_TEXT];
+    text_of(text, sizeof text, c, draw);
+    if (c->texts && c->kind != PERPLEXITY) hn_argv_add(a, "--prompt=%s", text);
+    if (c->kind == RUN || c->kind == CHAT) hn_argv_add(a, "--n-predict=%d", N_PREDICT);
     hn_argv_extend(a, c->words);
     for (int i = 0; i < MOST_WORDS && c->words[i]; i++)
         if (hn_argv_is(c->words[i], "seed")) hn_argv_set(a, "seed", "%" PRIu64, draw >> 33);
@@ -98,12 +115,16 @@ static hone_status line_of(hn_side_command *out, const hn_side *s, const hn_targ
 static hone_status run(hn_process *r, hn_side *s, const hn_target *t, const command *c, uint64_t draw, hone_error *err)
 {
     hn_side_command line;
+    char text[MOST_TEXT];
     hone_status st = line_of(&line, s, t, c, draw, err);
+    text_of(text, sizeof text, c, draw);
     const hn_process_params p = { .argv = hn_argv_words(&line.argv),
                                   .env = line.env,
                                   .alone = true,
                                   .keep_out = true,
-                                  .input = c->texts ? NULL : questions,
+                                  .input = c->kind == PERPLEXITY ? text
+                                           : c->texts            ? NULL
+                                                                 : questions,
                                   .stop = t->stop };
     if (st == HONE_OK) st = hn_side_start(r, s, &p, err);
     hn_argv_free(&line.argv);
@@ -130,7 +151,7 @@ hone_status hn_front_texts(hn_front *out, hn_side *const side[2], const hn_targe
         for (int k = 0; k < 2 && st == HONE_OK; k++) {
             st = run(&r[k], side[k], t, c, own, err);
             if (st != HONE_OK) break;
-            h[k] = hn_fnv1a(HN_FNV_INIT, r[k].out, r[k].out ? r[k].n_out : 0);
+            h[k] = hash_of(&r[k], c);
             if (k == 0 && r[0].exit_code != 0) break; /* this model, or this program, has no such command */
             both = k == 1;
         }

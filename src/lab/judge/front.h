@@ -1,5 +1,6 @@
-/* front: what people start. Benches and hashes go through the engine; `hone run`, `hone tokenize` and `hone serve` of
- * both sides are held against each other here, by what they say and by this process's clock. */
+/* front: what people start. Benches and hashes go through the engine; `hone run`, `hone chat`, `hone tokenize`,
+ * `hone logits`, `hone embed`, `hone perplexity` and `hone serve` of both sides are held against each other here, by
+ * what they say and by this process's clock. */
 #ifndef HN_FRONT_H
 #define HN_FRONT_H
 
