@@ -79,9 +79,10 @@ bool __real_hn_scheduler_make_room(hone_scheduler *s), __wrap_hn_scheduler_make_
 bool __wrap_hn_scheduler_make_room(hone_scheduler *s)
 {
     const bool made = __real_hn_scheduler_make_room(s);
-    for (int32_t i = 0; mt_is("pauses-forget") && made && i < s->n_active; i++) {
-        hn_choice *c = s->active[i]->choice;
-        if (c->slot < 0 && !c->ended && c->n_ids > 0) c->ids[c->n_ids - 1] = 0;
-    }
+    for (int32_t i = 0; mt_is("pauses-forget") && made && i < s->n_active; i++)
+        for (int32_t k = 0; k < hn_scheduler_units(s->active[i]); k++) {
+            hn_choice *c = &s->active[i]->choice[k];
+            if (c->slot < 0 && !c->ended && c->n_ids > 0) c->ids[c->n_ids - 1] = 0;
+        }
     return made;
 }

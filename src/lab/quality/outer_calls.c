@@ -201,8 +201,9 @@ static const char *const marking[] = {
     "\n</answer><|extra_4|>{% else %}{{ m.content }}<|extra_0|>{% endif %}{% endfor %}",
 };
 
-/* As one answer each, by letters and tokens: whole, behind a limit of reasoning, with a form, marks kept. */
-static hone_status read_marked(hn_asking *a, const hone_chat_format *f, hone_grammar *form, uint64_t *mask,
+/* As one answer each, in one of four ways: as it is, behind a limit of reasoning, marks kept, with a form. Other
+ * templates read a text in other ways. */
+static hone_status read_marked(hn_asking *a, const hone_chat_format *f, size_t nth, hone_grammar *form, uint64_t *mask,
                                size_t n_words)
 {
     static const char *const texts[] = {
@@ -221,15 +222,15 @@ static hone_status read_marked(hn_asking *a, const hone_chat_format *f, hone_gra
     };
     enum { WAYS = 4 };
     hone_status st = HONE_OK;
-    for (size_t i = 0; i < WAYS * N_OF(texts) && st != HONE_E_NOMEM; i++) {
-        const size_t way = i % WAYS;
+    for (size_t i = 0; i < N_OF(texts) && st != HONE_E_NOMEM; i++) {
+        const size_t way = (i + nth) % WAYS;
         const hone_reply_params p = { .format = f,
                                       .tools = way == 1 ? tools : NULL,
                                       .marks_as_text = way == 2,
                                       .form = way == 3 ? form : NULL,
                                       .reasoning_budget = way == 1 ? 2 : -1,
                                       .id_seed = i };
-        const char *text = texts[i / WAYS];
+        const char *text = texts[i];
         hone_reply *r = NULL;
         st = hone_reply_open(&r, &p, &a->err);
         if (!hn_asking_took(a, st)) continue;
@@ -257,7 +258,7 @@ static hone_status ask_marks(hn_asking *a)
         if (!hn_asking_took(a, st)) continue;
         const char *found = hone_chat_format_json(f);
         hn_asking_add(a, found, strlen(found));
-        if (i % 2 == 0) st = read_marked(a, f, form, mask, n_words);
+        if (i % 2 == 0) st = read_marked(a, f, i / 2, form, mask, n_words);
         hone_chat_format_free(f);
     }
     hone_grammar_free(form);

@@ -92,6 +92,7 @@ typedef struct crowd {
     hone_bias bias[CROWD][N_BIAS];
     int32_t ids[CROWD_CTX];
     uint64_t key, n_drawn;
+    bool pair; /* two requests outgrow what there is, one time in three; else choices of one do */
 } crowd;
 
 /* By numbers of its own: what other ways draw stays what it was. */
@@ -121,12 +122,17 @@ static void draw_question(const hn_walk *w, crowd *c, int32_t k)
     const int32_t from = k >= SLOTS && draw(c, 3) ? 0 : draw(c, w->n - CROWD_PROMPT); /* many share a page or two */
     *q = (hn_question){ .ids = w->ids + from, .n = n, .n_ctx = CROWD_CTX };
     q->gen = 1 + draw(c, 2 * EDGE);
-    if (k <
-        PAUSED) { /* nobody is promised more than a page behind what he has: two of these cannot both have a third */
+    q->n_choices = k == 0 ? SLOTS : 1 + draw(c, 4) / 2;
+    if (k ==
+        0) { /* whoever runs was promised a page behind what he has, and one for each choice more: all cross its end */
+        q->n = PAGE - draw(c, EDGE);
+        q->gen = PAGE - q->n + 4 + draw(c, EDGE);
+    }
+    if (k < PAUSED && c->pair) { /* two of these cannot both have a third page */
         q->n = PAGE - draw(c, EDGE);
         q->gen = 2 * PAGE - q->n + 2 + draw(c, EDGE);
+        q->n_choices = 1;
     }
-    q->n_choices = k < SLOTS ? 1 : 1 + draw(c, 4) / 2;
     q->n_logprobs = draw(c, HN_ASKED_TOP + 1);
     q->how = draw_sampling(c, k != SAMPLED);
     q->client = k < SLOTS ? (uint64_t)k : (uint64_t)draw(c, SLOTS);
@@ -219,6 +225,7 @@ hone_status hn_walk_in_a_crowd(hn_walk *w)
     w->way = "in a crowd (drawn)";
     if (st == HONE_OK) {
         c->key = hn_rand64(w->out->draw, OF_ITS_OWN);
+        c->pair = draw(c, 3) == 0;
         st = ask_crowd(w, s, c);
     }
     if (st == HONE_OK) st = kept_slot(w, s, c);
