@@ -350,11 +350,13 @@ typedef struct stopper {
     const hn_paths_params *p;
     int32_t n_layer; /* to be run */
     bool ours;       /* it was stopped for this */
+    bool asked;      /* by the engine, ever */
 } stopper;
 
 static bool stop_there(void *arg)
 {
     stopper *s = arg;
+    s->asked = true;
     if (s->p->abort_fn && s->p->abort_fn(s->p->abort_arg)) return true;
     s->ours = s->n_layer-- <= 0;
     return s->ours;
@@ -363,10 +365,15 @@ static bool stop_there(void *arg)
 /* call(), stopped before layer n_layer of all its chunks, and made again. */
 hone_status hn_walk_call_again(hn_walk *w, int32_t seq, int32_t from, int32_t to, int32_t n_layer)
 {
-    stopper s = { w->p, n_layer, false };
+    stopper s = { .p = w->p, .n_layer = n_layer };
     hone_session_set_abort(w->s, stop_there, &s);
     hone_status st = hn_walk_call(w, seq, from, to, 0);
     hone_session_set_abort(w->s, w->p->abort_fn, w->p->abort_arg);
+    if (st == HONE_OK && !s.asked && !hn_walk_over(w))
+        hn_invalid(&w->out->verdict,
+                   "a call of ids %d to %d of the long quality prompt asked nobody whether it should be stopped, %s; "
+                   "the engine does not let itself be",
+                   (int)from, (int)to, w->way);
     return st == HONE_E_INTERRUPTED && s.ours ? hn_walk_call(w, seq, from, to, 0) : st;
 }
 

@@ -29,6 +29,7 @@ static bool hear(void *arg, const hone_event *e)
     if (e->kind != HONE_EVENT_TOKEN) return true;
 
     const int32_t at = t->n[c]++;
+    t->other_place |= e->pos != t->of->n + at || e->n_prompt != t->of->n || e->n_cached > e->n_done;
     if (at < HN_ASKED_GEN) {
         t->ids[c][at] = e->id;
         t->logprob[c][at] = e->logprob;
@@ -43,7 +44,7 @@ static bool draw_mask(uint64_t key, int32_t nth, int32_t n_vocab, uint64_t *allo
 {
     enum { BITS = 64, ALL = 3 };
     if (nth % ALL == ALL - 1) return true;
-    for (size_t i = 0; i < n_words; i++) allowed[i] = hn_rand64(key + (uint64_t)nth, i);
+    for (size_t i = 0; i < n_words; i++) allowed[i] |= hn_rand64(key + (uint64_t)nth, i);
     if (n_vocab % BITS) allowed[n_words - 1] &= ((uint64_t)1 << n_vocab % BITS) - 1;
     return false;
 }
@@ -52,7 +53,7 @@ static hone_status mask(void *arg, int32_t choice, uint64_t *allowed, size_t n_w
 {
     const hn_told *t = arg;
     (void)err;
-    *all = draw_mask(t->of->mask, t->n[choice], t->n_vocab, allowed, n_words);
+    if (draw_mask(t->of->mask, t->n[choice], t->n_vocab, allowed, n_words)) *all = true;
     return HONE_OK;
 }
 
@@ -248,6 +249,7 @@ static hone_status choice_alone(hn_walk *w, const hn_told *t, int32_t c)
         if (!over) st = hone_append(w->s, 0, &id, 1, &x, w->err);
     }
     if (st == HONE_OK && (t->end[c] != end || t->n_ended != choices_of(q))) differs(w, q, c, t->n[c], "ends otherwise");
+    if (st == HONE_OK && t->other_place) differs(w, q, c, t->n[c], "has other places");
     hone_sampler_free(s);
     free(allowed);
     return st;

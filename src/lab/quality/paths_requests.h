@@ -30,6 +30,7 @@ typedef struct hn_told {
     const hn_question *of;
     uint64_t id; /* the scheduler's number; 0: it was not asked */
     int32_t n[HN_ASKED_CHOICES], n_ended, slot;
+    bool other_place; /* of a token or the prompt was told than it has */
     hone_end end[HN_ASKED_CHOICES];
     int32_t ids[HN_ASKED_CHOICES][HN_ASKED_GEN];
     float logprob[HN_ASKED_CHOICES][HN_ASKED_GEN];
