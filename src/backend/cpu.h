@@ -10,11 +10,12 @@
 #include <string.h>
 
 enum {
-    CPU_FEW_TOKENS = 4, /* up to so many columns a product is bound by reading its weights */
-    CPU_ROWS = 8,       /* rows of a step handed out together at most, */
-    CPU_WORTH = 4096,   /* but as many as have so many numbers: fewer are not worth waking another thread */
-    CPU_ATTN_RUNS = 8,  /* chunks of a thread where attention is split over the keys */
-    CPU_SPLIT_ROWS = 4  /* rows of the whole context whose partial results have room at once */
+    CPU_FEW_TOKENS = 4,  /* up to so many columns a product is bound by reading its weights */
+    CPU_ROWS = 8,        /* rows of a step handed out together at most, */
+    CPU_WORTH = 4096,    /* but as many as have so many numbers: fewer are not worth waking another thread */
+    CPU_ATTN_RUNS = 8,   /* chunks of a thread where attention is split over the keys */
+    CPU_INDEX_ROWS = 32, /* of an index whose scores have room at once */
+    CPU_SPLIT_ROWS = 4   /* rows of the whole context whose partial results have room at once */
 };
 
 struct hn_buf {
@@ -50,6 +51,14 @@ typedef struct cpu_moe {
     float *logits;            /* [n_tok, n_expert] */
 } cpu_moe;
 
+/* Scratch of indexes: see cpu_index.c. */
+typedef struct cpu_index_room {
+    float *scores;  /* [CPU_INDEX_ROWS][n_block] */
+    int32_t *order; /* likewise: numbers of blocks */
+    char *gathered; /* [threads][gathered_bytes]: pages of chosen positions */
+    size_t scores_bytes, order_bytes, gathered_bytes;
+} cpu_index_room;
+
 typedef struct cpu_backend {
     hn_backend base;
     hn_backend_params p;
@@ -74,6 +83,7 @@ typedef struct cpu_backend {
     float *h;                    /* of adapters: scale·(A·x) of the running matmul */
     uint64_t h_floats;
     cpu_moe moe;
+    cpu_index_room index;
     hn_fault fault; /* of this step */
     _Atomic bool bad_logits;
 } cpu_backend;
@@ -89,6 +99,8 @@ void cpu_act_begin(cpu_backend *c, hn_act *a, int64_t n, int64_t n_tok); /* it w
 /* Norms to activations are made late, in cache, by the product that takes them; nobody can tell, since whoever writes
  * to a buffer says so before, and whatever waits for its rows is made then. */
 void cpu_wrote(cpu_backend *c, const hn_buf *b);
+/* Elements [at, at + n) of a row of W, at whole blocks, into y. */
+void cpu_open_row(float *y, const hn_weight *w, const hn_type_info *ti, int64_t row, int64_t at, int64_t n);
 void cpu_norm_row(const cpu_backend *c, const hn_act *a, int64_t t); /* the late norm's row t, into f32 */
 void cpu_late_done(cpu_backend *c, hn_act *a);                       /* all rows were made */
 /* The rows of the step that an operation is for, and the i-th of them. */
@@ -145,6 +157,9 @@ float cpu_sum(const float *x, int64_t n);
 void cpu_loud(hn_backend *b, hn_buf *y, const hn_buf *x, int64_t n, int64_t n_tok);
 void cpu_predict(hn_backend *b, const hn_streams *s);
 void cpu_correct(hn_backend *b, const hn_streams *s);
+void cpu_inject(hn_backend *b, const hn_wide *w);
+void cpu_fold(hn_backend *b, const hn_wide *w);
+void cpu_agree(hn_backend *b, const hn_agree *a);
 void cpu_sparse_glu(hn_backend *b, hn_act *out, hn_glu kind, hn_buf *gate, const hn_buf *up, int64_t n, int64_t n_tok,
                     float cut);
 
@@ -153,6 +168,19 @@ uint64_t cpu_attn_floats(int64_t n_group, int64_t d); /* of a thread */
 void cpu_heads(hn_backend *b, const hn_heads *h, const hn_kv *kv);
 void cpu_latent(hn_backend *b, const hn_latent *l, const hn_kv *kv);
 void cpu_attention(hn_backend *b, hn_act *act, const hn_attention *a, const hn_kv *kv);
+/* The pages of a sequence; NULL: in order. */
+static inline const uint32_t *cpu_table_of(const cpu_backend *c, const hn_kv *kv, int32_t seq)
+{
+    return c->step.table ? c->step.table[kv->group] + (size_t)seq * (size_t)c->step.n_page : NULL;
+}
+
+/* cpu_index.c */
+bool cpu_index_open(cpu_backend *c); /* false: no memory; cpu_index_close follows in either case */
+void cpu_index_close(cpu_backend *c);
+void cpu_index_blocks(const cpu_backend *c, hn_mem_block_fn *fn, void *arg);
+void cpu_index(hn_backend *b, const hn_block_index *x, const hn_kv *kv);
+/* Attention of rows some of which see chosen positions alone, into act, which was begun. */
+void cpu_attend_chosen(cpu_backend *c, hn_act *act, const hn_attention *a, const hn_kv *kv);
 
 /* cpu_rwkv.c */
 void cpu_token_shift(hn_backend *b, const hn_shift *s, const hn_state *state);
@@ -160,6 +188,7 @@ void cpu_time_mix(hn_backend *b, hn_act *act, const hn_time_mix *m, const hn_sta
 
 /* cpu_recurrent.c */
 void cpu_conv(hn_backend *b, const hn_conv *v, const hn_state *state);
+void cpu_ngram(hn_backend *b, const hn_ngram *n, const hn_state *state);
 void cpu_delta(hn_backend *b, hn_act *act, const hn_delta_rule *d, const hn_state *state);
 void cpu_ssm(hn_backend *b, hn_act *act, const hn_ssm *m, const hn_state *state);
 

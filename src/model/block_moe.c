@@ -37,7 +37,8 @@ static void run_experts(const hone_model *m, const hn_forward *f, int32_t il, hn
     moe.map = m->plan[il].map;
     moe.weigh_input = n->gating == HN_GATING_INPUT;
     moe.in = f->s->moe_in;
-    if (!moe.y) moe.sum = f->x;
+    if (!moe.y && m->hp.n_hyper) moe.y = f->x; /* who adds it is hn_hyper_add */
+    else if (!moe.y) moe.sum = f->x;
     op->moe_glu(f->be, f->s->moe, act, &moe);
     op->moe_down(f->be, f->s->moe, &moe, hn_forward_rows(f));
 }

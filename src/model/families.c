@@ -313,6 +313,7 @@ static const hn_family *const families[] = {
     &hn_family_qwen35moe,
     &hn_family_qwen3next,
     &hn_family_kimi_linear,
+    &hn_family_qwen4exp,
     &hn_family_deci,
     /* families_gemma.c */
     &hn_family_gemma4,
@@ -423,6 +424,15 @@ int64_t hn_dim_value(const hn_hparams *hp, const hn_layer_plan *p, hn_dim d)
     case HN_DIM_KV_HEADS: return p->n_head_kv;
     case HN_DIM_KV_B: return (int64_t)p->n_head * (hp->d_nope + hp->d_value);
     case HN_DIM_Q_GATE_KV: return 2 * (int64_t)p->n_head * p->d_k + (int64_t)p->n_head_kv * (p->d_k + p->d_v);
+    case HN_DIM_HYPER: return hp->n_hyper;
+    case HN_DIM_WIDE: return (int64_t)hp->n_hyper * hp->n_embd;
+    case HN_DIM_HYPER_RANK: return hp->rank_hyper;
+    case HN_DIM_INDEX: return hp->index.d;
+    case HN_DIM_INDEX_Q: return (int64_t)hp->index.n_head * hp->index.d;
+    case HN_DIM_NGRAM_ROW: return hp->ngram.d;
+    case HN_DIM_NGRAM_ROWS: return hp->ngram.n_row;
+    case HN_DIM_NGRAM: return hn_ngram_heads(&hp->ngram) * hp->ngram.d;
+    case HN_DIM_NGRAM_TAPS: return hp->ngram.taps;
     case HN_DIM_DECAY: return hp->rank_decay;
     case HN_DIM_ICLR: return hp->rank_iclr;
     case HN_DIM_VALUE: return hp->rank_value;

@@ -104,7 +104,7 @@ def head_keys(d, n_embd, n_head, n_kv, width):
     if d.chance(0.5) and d.arch not in ("gemma4", "gemma3n"):
         return refit(d, n_head * width)
     d.key("attention.key_length", width)
-    equal = d.arch.startswith("qwen3") or d.unit or d.chance(0.95)
+    equal = d.arch.startswith(("qwen3", "qwen4")) or d.unit or d.chance(0.95)
     d.key("attention.value_length", width if equal else d.between(1, 40))
     return n_embd
 
@@ -647,6 +647,7 @@ def gdn(d):
     rope(d, width, True, False)
     if arch != "qwen3next":
         d.key("rope.dimension_sections", [1, 1, 0, 0])
+    wide = hyper_keys(d, n_embd, width) if arch == "qwen4exp" else None
     k = conv_taps(d)
     size, hk, r = (64, 2, 2) if d.unit else (d.between(2, 20), d.between(1, 4), d.between(1, 3))
     d.key("ssm.state_size", size)
@@ -666,10 +667,15 @@ def gdn(d):
     if arch != "qwen35":
         n, f = expert_keys(d)
         shared = d.key("expert_shared_feed_forward_length", d.width(5, 60))
+    if wide:
+        index_layers(d, attn)
     for il in range(n_layer):
         b = "blk.%d." % il
-        d.norm(b + "attn_norm", n_embd)
-        d.norm(b + "post_attention_norm", n_embd)
+        if wide:
+            hyper_layer(d, b, n_embd, wide, attn[il])
+        else:
+            d.norm(b + "attn_norm", n_embd)
+            d.norm(b + "post_attention_norm", n_embd)
         if attn[il]:
             attention(d, il, n_embd, n_head, n_kv, width, bias, "head", True)
         else:
@@ -678,6 +684,69 @@ def gdn(d):
             glu(d, il, n_embd, n_ff)
         else:
             experts(d, il, n_embd, n, f, False, shared, shared_gate=True)
+
+
+def hyper(d, name, n_embd, parts, rank, inject=True):
+    d.norm(name + "_norm", parts * n_embd)
+    d.mat(name + "_down", parts * n_embd, rank, gain=parts)  # what it gives is divided by their number
+    d.mat(name + "_up", rank, parts * n_embd, gain=2)
+    if inject:
+        d.mat(name + "_inject", parts * n_embd, parts, gain=parts)
+
+
+def hyper_keys(d, n_embd, width):
+    """(parts of the stream, rank of what mixes them); the index's keys."""
+    parts, rank = d.key("hyper_connection.count", d.pick(2, 3, 4, 4)), d.width(3, 30)
+    d.key("hyper_connection.low_rank", rank)
+    d.key("attention.indexer.head_count", d.between(2, 7))
+    d.key("attention.indexer.key_length", width + 2 * d.between(0, 3))
+    del d.tensors["output_norm.weight"]
+    hyper(d, "output_hc", n_embd, parts, rank, False)
+    return parts, rank
+
+
+def index_layers(d, attn):
+    """The index, and where some layer recurs maybe n-grams."""
+    block = d.pick(1, 2, 3, 4, 5, 8)
+    d.key("attention.indexer.top_k", block * (d.between(1, 4) if d.chance(0.8) else 100))
+    d.key("attention.compress_ratios", [block if a else 0 for a in attn])
+    if not all(attn) and d.chance(0.8):
+        size, per, n_vocab = d.between(2, 4), d.between(1, 3), d.tensors["token_embd.weight"].shape[0]
+        heads, d.ngram = (size - 1) * per, d.pick(*[il for il, a in enumerate(attn) if not a])
+        d.key("ple.layers", [d.ngram])
+        d.key("ple.ngram_size", size)
+        d.key("ple.heads_per_ngram", per)
+        d.key("ple.conv_kernel", d.between(2, 4))
+        d.key("ple.eos_token_id", d.between(0, n_vocab - 1))
+        n_embd = d.keys["qwen4exp.embedding_length"]
+        even = n_embd % heads == 0 and (d.unit or d.chance(0.7))  # rows of all heads are as wide as the stream, as published
+        width = d.key("embedding_length_per_layer_input", n_embd // heads if even else d.width(2, 12))
+        rows = [d.between(5, 60) for _ in range(heads)]
+        d.key("ple.layer_multipliers", [2 * d.between(1, 2 ** d.pick(20, 50)) + 1 for _ in range(size)])
+        d.key("ple.head_vocab_sizes", rows)
+        d.key("ple.head_offsets", [sum(rows[:h]) for h in range(heads)])
+        d.tensors["per_layer_token_embd.weight"] = d.values((sum(rows) + d.between(0, 5), width), 1.0)
+
+
+def hyper_layer(d, b, n_embd, wide, attends):
+    parts, rank = wide
+    hyper(d, b + "hc_attn", n_embd, parts, rank)
+    hyper(d, b + "hc_ffn", n_embd, parts, rank)
+    if attends:
+        n, width = (d.keys["qwen4exp.attention.indexer." + k] for k in ("head_count", "key_length"))
+        d.mat(b + "indexer.q_proj", n_embd, n * width)
+        d.mat(b + "indexer.k_proj", n_embd, width)
+        d.norm(b + "indexer.q_norm", width)
+        d.norm(b + "indexer.k_norm", width)
+    if b == "blk.%d." % getattr(d, "ngram", -1):
+        k = {x: d.keys["qwen4exp." + x] for x in ("ple.ngram_size", "ple.heads_per_ngram", "ple.conv_kernel",
+                                                  "embedding_length_per_layer_input")}
+        n_in = (k["ple.ngram_size"] - 1) * k["ple.heads_per_ngram"] * k["embedding_length_per_layer_input"]
+        d.mat(b + "ple_key", n_in, parts * n_embd)
+        d.mat(b + "ple_value", n_in, n_embd)
+        for name in ("key", "query", "conv"):
+            d.norm(b + "ple_norm_" + name, parts * n_embd)
+        d.tensors[b + "ple_conv1d.weight"] = d.values((parts * n_embd, k["ple.conv_kernel"]), 0.8)
 
 
 def gdn_layer(d, b, n_embd, k, size, hk, hv):
@@ -1201,7 +1270,7 @@ def split_experts(t, b):
 
 # Families whose layers differ: what keys say of it is no matter where tensors tell it.
 BY_TENSORS = ("lfm2", "lfm2moe", "granitehybrid", "nemotron_h", "nemotron_h_moe", "kimi-linear", "qwen35", "qwen35moe",
-              "qwen3next")
+              "qwen3next", "qwen4exp")
 
 
 def keys_that_do_not_tell(d, keys, zero):
@@ -1292,7 +1361,7 @@ USUAL = {"bloom": ("qkv",), "mpt": ("qkv",), "phi3": ("qkv", "gate_up"), "glm4":
 
 FAMILIES = {"deci": deci, **{a: dense for a in DENSE}, **{a: moe for a in MOE}, "deepseek2": deepseek2, "mistral4": deepseek2,
             "minicpm3": minicpm3,
-            "qwen3next": gdn, "qwen35": gdn, "qwen35moe": gdn, "mamba2": mamba2, "mamba": old_mamba, "jamba": jamba, "falcon-h1": falconh1,
+            "qwen3next": gdn, "qwen35": gdn, "qwen35moe": gdn, "qwen4exp": gdn, "mamba2": mamba2, "mamba": old_mamba, "jamba": jamba, "falcon-h1": falconh1,
             "granitehybrid": granitehybrid, "nemotron_h": nemotron, "nemotron_h_moe": nemotron, "lfm2": lfm2,
             "lfm2moe": lfm2, "kimi-linear": kimi, "gemma4": gemma4, "gemma3n": gemma3n, "bert": encoder,
             "nomic-bert": encoder, "nomic-bert-moe": encoder, "jina-bert-v2": encoder, "jina-bert-v3": encoder, "modern-bert": modern_bert,

@@ -496,7 +496,7 @@ static void norms_are_done(void **state)
     hn_act *act = be->op->act_alloc(be, N, ROWS), *other = be->op->act_alloc(be, N, ROWS);
     const hn_act_part all = { .n_row = ROWS, .n_col = N };
     for (int kind = 0; kind < 2; kind++) {
-        hn_norm n = { (hn_norm_kind)kind, bx, by, NULL, w, b, N, ROWS, 1e-5f };
+        hn_norm n = { (hn_norm_kind)kind, bx, by, NULL, w, b, N, ROWS, 1e-5f, 0 };
         be->op->write(be, bx, 0, x, sizeof x);
         be->op->norm(be, &n);
         be->op->read(be, want, by, 0, sizeof want);
