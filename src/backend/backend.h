@@ -541,6 +541,7 @@ typedef struct hn_moe {
     int32_t n_expert, n_used;
     hn_glu glu;
     hn_map map;
+    float limit;      /* as glu has it; 0: none */
     bool weigh_input; /* a row is multiplied with its expert's weight before, not after */
     hn_act *in;       /* [n_tok·n_used, n_embd] of scratch */
     /* of moe_down: */
@@ -653,8 +654,10 @@ typedef struct hn_backend_ops {
     void (*gather)(hn_backend *b, hn_buf *y, const hn_buf *x, int64_t n);
     /* up to HN_MAX_PRODUCT products, in one go; act NULL: each has its own */
     void (*matmul)(hn_backend *b, hn_act *act, const hn_product *p, int n_product);
-    /* out = kind(gate·act) ⊙ (up·act), both [n_out, n_in] */
-    void (*glu)(hn_backend *b, hn_act *out, hn_act *act, hn_glu kind, const hn_weight *gate, const hn_weight *up);
+    /* out = kind(gate·act) ⊙ (up·act), both [n_out, n_in]; with a limit min(kind(…), limit) ⊙ what lies in ±limit of
+     * the other; 0: none */
+    void (*glu)(hn_backend *b, hn_act *out, hn_act *act, hn_glu kind, const hn_weight *gate, const hn_weight *up,
+                float limit);
     /* out [n_tok, n] = kind(max(g − (mean(g) + cut·std(g)), 0)) ⊙ up, each row by itself, std over n; gate changes */
     void (*sparse_glu)(hn_backend *b, hn_act *out, hn_glu kind, hn_buf *gate, const hn_buf *up, int64_t n,
                        int64_t n_tok, float cut);

@@ -125,9 +125,16 @@ void cpu_act_prepare(cpu_backend *c, hn_act *act, const hn_product *p, int n);
 /* Rows [r0, r1) of one product, all columns, into y, adapters (d: of them, or NULL) and bias added. */
 void cpu_product_rows(cpu_backend *c, const hn_weight *w, const hn_act *a, const cpu_delta_rows *d, float *y,
                       int64_t ldy, int64_t r0, int64_t r1, int32_t thread);
-/* y = act(g) ⊙ u; y may be g */
-static inline void cpu_glu_row(const cpu_backend *c, hn_glu kind, float *y, const float *g, const float *u, int64_t n)
+/* y = act(g) ⊙ u; y may be g; limit: as glu has it, of silu alone */
+void cpu_glu_limited(const cpu_backend *c, hn_glu kind, float *y, const float *g, const float *u, int64_t n,
+                     float limit);
+static inline void cpu_glu_row(const cpu_backend *c, hn_glu kind, float *y, const float *g, const float *u, int64_t n,
+                               float limit)
 {
+    if (limit > 0) {
+        cpu_glu_limited(c, kind, y, g, u, n, limit);
+        return;
+    }
     switch (kind) {
     case HN_GLU_GELU: c->k->gelu_mul(y, g, u, n); return;
     case HN_GLU_OAI: c->k->oai_mul(y, g, u, n); return;
@@ -137,7 +144,8 @@ static inline void cpu_glu_row(const cpu_backend *c, hn_glu kind, float *y, cons
     }
 }
 void cpu_matmul(hn_backend *b, hn_act *act, const hn_product *p, int n);
-void cpu_glu(hn_backend *b, hn_act *out, hn_act *act, hn_glu kind, const hn_weight *gate, const hn_weight *up);
+void cpu_glu(hn_backend *b, hn_act *out, hn_act *act, hn_glu kind, const hn_weight *gate, const hn_weight *up,
+             float limit);
 void cpu_logits(hn_backend *b, float *host, hn_act *act, const hn_weight *w, hn_logits_tail tail);
 void cpu_matmul_heads(hn_backend *b, const hn_head_product *p);
 bool cpu_reserve(hn_backend *b, const hn_adapters *a);

@@ -100,7 +100,7 @@ static void sparse_row(void *arg, int64_t t, int32_t thread)
     float *g = j->y + t * j->n, mean = cpu_sum(g, j->n) / (float)j->n;
     float least = mean + sqrtf(mean_square(g, j->n, mean)) * j->cut;
     for (int64_t i = 0; i < j->n; i++) g[i] = g[i] <= least ? 0 : g[i] - least;
-    cpu_glu_row(j->c, j->kind, j->out->f32 + (size_t)t * hn_f32_stride(j->n), g, j->up + t * j->n, j->n);
+    cpu_glu_row(j->c, j->kind, j->out->f32 + (size_t)t * hn_f32_stride(j->n), g, j->up + t * j->n, j->n, 0);
 }
 
 void cpu_sparse_glu(hn_backend *b, hn_act *out, hn_glu kind, hn_buf *gate, const hn_buf *up, int64_t n, int64_t n_tok,

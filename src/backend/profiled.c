@@ -386,9 +386,10 @@ static void matmul(hn_backend *b, hn_act *act, const hn_product *pr, int n)
     for (int i = 0; i < n && i < HN_MAX_PRODUCT; i++) e->w[e->n_weight++] = pr[i].w;
 }
 
-static void glu(hn_backend *b, hn_act *out, hn_act *act, hn_glu kind, const hn_weight *gate, const hn_weight *up)
+static void glu(hn_backend *b, hn_act *out, hn_act *act, hn_glu kind, const hn_weight *gate, const hn_weight *up,
+                float limit)
 {
-    TIMED(glu(in, out, act, kind, gate, up));
+    TIMED(glu(in, out, act, kind, gate, up, limit));
     hn_op_event *e = record(p, HN_OP_GLU, in->op->act_rows(in, act), start, end);
     e->w[e->n_weight++] = gate;
     e->w[e->n_weight++] = up;

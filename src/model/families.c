@@ -97,6 +97,8 @@ void hn_attn_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
                             .n_ff = hp->n_ff,
                             .n_used = hp->moe.used_of ? hp->moe.used_of[il] : hp->moe.n_used,
                             .n_ff_exp = hp->moe.ff_of ? hp->moe.ff_of[il] : hp->moe.n_ff,
+                            .limit = hp->limit_of ? hp->limit_of[il] : 0,
+                            .limit_exp = hp->limit_exp_of ? hp->limit_exp_of[il] : 0,
                             .both = hp->both,
                             .window = windowed ? hp->both ? hp->window / 2 * 2 + 1 : hp->window : 0,
                             .scale = hp->attn_scale != 0 ? hp->attn_scale : 1.0f / sqrtf((float)hp->head_dim) };
@@ -299,6 +301,7 @@ static const hn_family *const families[] = {
     &hn_family_cohere2moe,
     &hn_family_granite_swa,
     &hn_family_laguna,
+    &hn_family_step35,
     /* families_hybrid.c */
     &hn_family_falcon_h1,
     &hn_family_lfm2,
@@ -394,7 +397,7 @@ int64_t hn_dim_value(const hn_hparams *hp, const hn_layer_plan *p, hn_dim d)
     case HN_DIM_FF: return p->n_ff;
     case HN_DIM_FF2: return 2 * (int64_t)p->n_ff;
     case HN_DIM_CTX: return hp->n_ctx_train;
-    case HN_DIM_ROT_PAIRS: return hp->n_rot / 2;
+    case HN_DIM_ROT_PAIRS: return hp->n_factor ? hp->n_factor : hp->n_rot / 2;
     case HN_DIM_Q_GATE: return 2 * (int64_t)p->n_head * p->d_k;
     case HN_DIM_E3: return 3 * (int64_t)hp->n_embd;
     case HN_DIM_TAPS: return hp->taps;

@@ -73,6 +73,7 @@ static inline int64_t hn_ngram_heads(const hn_ngram_numbers *n)
 
 typedef struct hn_hparams {
     int32_t n_vocab, n_embd, n_layer, n_head, n_head_kv, head_dim, n_ff, n_ctx_train, n_rot;
+    int32_t n_factor; /* of angles that files have factors of; 0: those of all layers */
     int32_t n_nextn;  /* blocks of the file behind the layers, which draft further tokens: they are not run */
     int32_t n_window; /* the model was trained to look back so far; here it sees everything. 0: no such window */
     float rms_eps;
@@ -106,8 +107,9 @@ typedef struct hn_hparams {
                                             * −inf: all */
     /* layers that are not all alike: [n_layer] or NULL; n_head_kv and n_ff are then the most of them */
     const int32_t *kv_of, *ff_of;
-    const int32_t *heads_of; /* of queries: [n_layer] or NULL; n_head is then the most of them */
-    const bool *linear;      /* [n_layer] or NULL: layers with heads of queries and none of keys */
+    const float *limit_of, *limit_exp_of; /* of gates, likewise, of experts: [n_layer] or NULL */
+    const int32_t *heads_of;              /* of queries: [n_layer] or NULL; n_head is then the most of them */
+    const bool *linear;                   /* [n_layer] or NULL: layers with heads of queries and none of keys */
     /* embeddings (hparams_pool.c): how rows become one, an hn_pooling; scores of a classifier; widths of the layers
      * behind that, one after the other, 0: there is none; kinds of text of which token_types has a row */
     int32_t pooling, n_class, n_dense[2], n_type;
@@ -199,7 +201,8 @@ typedef struct hn_layer_plan {
     int32_t n_ple;  /* a row of the token's own is added at the end; 0: none */
     bool sparse;    /* of the gate what exceeds its mean by `cut` deviations */
     float cut;
-    float scale; /* of scores */
+    float scale;            /* of scores */
+    float limit, limit_exp; /* of gates and what they open, of dense and shared parts, of experts; 0: none */
 } hn_layer_plan;
 
 enum { HN_LLAMA4_CHUNK = 8192 }; /* not in its files */
@@ -503,6 +506,7 @@ __extension__ typedef unsigned __int128 hn_family_set __attribute__((aligned(8))
 #define HN_GRANITE_SWA HN_FAMILY_BIT(77)
 #define HN_LAGUNA HN_FAMILY_BIT(78)
 #define HN_QWEN4EXP HN_FAMILY_BIT(79)
+#define HN_STEP35 HN_FAMILY_BIT(80)
 
 /* How windowed layers turn. */
 typedef enum hn_window_rope {
@@ -577,6 +581,7 @@ typedef struct hn_switches {
     int32_t wide_scale_at;     /* models of so many layers scale scores by the width of the stream; 0: none */
     float attn_cap, logit_cap; /* where their keys are absent */
     bool needs_window;         /* its key must be there */
+    bool half_turns;           /* layers that see everything turn half of what windowed ones do */
     bool runs;                 /* its key says whether positions come in runs, and is the family's to read */
     int32_t window_layers;     /* models of so many layers have windows, others ignore the key; 0: all have them */
     const hn_moe_switches *moe;
@@ -623,7 +628,7 @@ extern const hn_family hn_family_qwen3moe, hn_family_qwen2moe, hn_family_olmoe, 
     hn_family_ernie4_5_moe, hn_family_glm4moe, hn_family_minimax_m2, hn_family_gpt_oss, hn_family_llama4,
     hn_family_hunyuan_moe, hn_family_deepseek, hn_family_bailingmoe2, hn_family_mellum, hn_family_exaone_moe,
     hn_family_afmoe, hn_family_smallthinker, hn_family_phimoe, hn_family_cohere2moe, hn_family_granite_swa,
-    hn_family_laguna;
+    hn_family_laguna, hn_family_step35;
 const hn_family *hn_family_find(const char *name, size_t n); /* NULL: no such family */
 /* Their number; out[i]: the name of each, as general.architecture has it. */
 enum { HN_MAX_FAMILIES = 128 };

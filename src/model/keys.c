@@ -19,7 +19,7 @@
      HN_MINIMAX_M2 | HN_GPT_OSS | HN_EXAONE | HN_PHI2 | HN_STABLELM | HN_NEMOTRON | HN_ORION | HN_HUNYUAN_MOE |       \
      HN_BAILINGMOE2 | HN_MELLUM | HN_EXAONE_MOE | HN_AFMOE | GEMMA34 | (HYBRID & ~HN_GRANITEHYBRID) | HN_NOMIC_BERT | \
      HN_GEMMA_EMBEDDING | HN_APERTUS | HN_SMALLTHINKER | HN_PHIMOE | HN_MINICPM3 | HN_NOMIC_BERT_MOE |                \
-     HN_JINA_BERT_V3 | HN_MODERN_BERT | HN_EUROBERT | HN_LAGUNA)
+     HN_JINA_BERT_V3 | HN_MODERN_BERT | HN_EUROBERT | HN_LAGUNA | HN_STEP35)
 #define MAMBA2 (HN_MAMBA2 | HN_FALCON_H1 | HN_NEMOTRON_H | HN_NEMOTRON_H_MOE | HN_GRANITEHYBRID)
 #define SHORTCONV (HN_LFM2 | HN_LFM2MOE)
 #define GDN (HN_QWEN35 | HN_QWEN35MOE | HN_QWEN3NEXT | HN_QWEN4EXP)
@@ -39,17 +39,18 @@
      HN_GPT_OSS | HN_LLAMA | HN_MISTRAL3 | HN_LLAMA4 | HN_LFM2MOE | HN_NEMOTRON_H_MOE | HN_GRANITEHYBRID |          \
      HN_QWEN35MOE | HN_QWEN3NEXT | HN_HUNYUAN_MOE | HN_DEEPSEEK | HN_BAILINGMOE2 | HN_MELLUM | HN_EXAONE_MOE |      \
      HN_AFMOE | HN_SMALLTHINKER | HN_PHIMOE | HN_COHERE2MOE | ROUTED_LATENT | HN_GEMMA4 | HN_NOMIC_BERT_MOE |       \
-     HN_JAMBA | HN_GRANITE_SWA | HN_LAGUNA | HN_QWEN4EXP)
+     HN_JAMBA | HN_GRANITE_SWA | HN_LAGUNA | HN_QWEN4EXP | HN_STEP35)
 #define NEXTN                                                                                              \
     (HN_NEMOTRON_H_MOE | HN_BAILINGMOE2 | HN_DEEPSEEK2 | HN_MISTRAL4 | HN_GLM4 | HN_GLM4MOE | HN_EXAONE4 | \
-     HN_EXAONE_MOE | HN_COHERE2MOE | (GDN & ~HN_QWEN4EXP)) /* files may have blocks that draft */
+     HN_EXAONE_MOE | HN_COHERE2MOE | HN_STEP35 | (GDN & ~HN_QWEN4EXP)) /* files may have blocks that draft */
 #define GRANITE (HN_GRANITE | HN_GRANITEMOE | HN_GRANITEHYBRID | HN_GRANITE_SWA)
 #define SCALED (GRANITE | HN_MINICPM3)             /* of embeddings, of what is added, of logits */
 #define DENSE_GRANITE (HN_GRANITE | HN_GRANITEMOE) /* Granite 4.0 without layers that recur too */
 #define ATTN (PAIRS | NEOX)
 #define WINDOWED                                                                                                     \
     (HN_GEMMA2 | HN_GEMMA3 | HN_OLMO2 | HN_EXAONE4 | HN_COHERE2 | HN_GPT_OSS | HN_MELLUM | HN_EXAONE_MOE | GEMMA34 | \
-     HN_AFMOE | HN_SMALLTHINKER | HN_COHERE2MOE | HN_GEMMA_EMBEDDING | HN_MODERN_BERT | HN_GRANITE_SWA | HN_LAGUNA)
+     HN_AFMOE | HN_SMALLTHINKER | HN_COHERE2MOE | HN_GEMMA_EMBEDDING | HN_MODERN_BERT | HN_GRANITE_SWA | HN_LAGUNA | \
+     HN_STEP35)
 #define BLIND (ATTN & ~WINDOWED) /* to windows: every layer sees everything */
 #define BERTS (HN_JINA_BERT_V2 | HN_BERT | HN_NOMIC_BERT | HN_NOMIC_BERT_MOE | HN_JINA_BERT_V3 | HN_MODERN_BERT)
 #define ENCODERS (BERTS | HN_GEMMA_EMBEDDING | HN_EUROBERT | HN_LLAMA_EMBED) /* attention looks both ways */
@@ -161,7 +162,9 @@ static const known_key known[] = {
     READS("leading_dense_block_count", MOE),
     READS("attention.sliding_window_pattern", WINDOWED | HN_LFM2 | HN_LLAMA4),
     READS("rope.freq_base_swa", WINDOWED),
-    READS("rope.dimension_count_swa", HN_GEMMA4 | HN_LAGUNA),
+    READS("rope.dimension_count_swa", HN_GEMMA4 | HN_LAGUNA | HN_STEP35),
+    READS("swiglu_clamp_exp", HN_STEP35),
+    READS("swiglu_clamp_shexp", HN_STEP35),
     READS("attention.key_length_swa", HN_GEMMA4),
     READS("attention.value_length_swa", HN_GEMMA4),
     READS("attention.shared_kv_layers", GEMMA34),
@@ -319,8 +322,8 @@ static const known_key known[] = {
     AT(0, "use_parallel_residual", ALL & ~(HN_GPTNEOX | HN_STABLELM)),
     AT(0, "swin_norm", ALL),
     AT(0, "activation_sparsity_scale", ALL & ~HN_GEMMA3N),
-    AT(0, "swiglu_clamp_exp", ALL),
-    AT(0, "swiglu_clamp_shexp", ALL),
+    AT(0, "swiglu_clamp_exp", ALL & ~HN_STEP35),
+    AT(0, "swiglu_clamp_shexp", ALL & ~HN_STEP35),
     AT(0, "nextn_predict_layers", ALL & ~NEXTN),
     AT(0, "n_deepstack_layers", ALL),
     AT(0, "full_attention_interval", ALL & ~GDN),

@@ -248,6 +248,7 @@ static const struct names {
       .list = shared_experts },
     { .of = HN_AFMOE, .list = afmoe },
     { .of = HN_LAGUNA, .list = laguna },
+    { .of = HN_STEP35, .list = laguna, .layers = "model.language_model.layers." },
     { .of = HN_GEMMA4 | HN_GEMMA3N, .list = gemma4 },
     { .of = HN_LLAMA4, .list = llama4 },
     { .of = HN_GRANITE, .list = granite },

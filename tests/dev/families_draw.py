@@ -424,6 +424,7 @@ MOE = {
     "granite_swa": dict(width=False, window=True, shared="granite"),
     "laguna": dict(qk="head", window="opt", func=(1, 2), norm=True, scale=True, probs=True, shared="length", lead=True,
                    partial=True, heads=True),
+    "step35": dict(qk="head", tied=False, func=(1, 2), norm=True, scale=True, probs=True, shared="length", lead=True, heads=True),
     "cohere2moe": dict(ln=True, window=True, func=(1, 2), norm=True, scale=True, shared="length", lead=True, parallel=True),
     "phimoe": dict(ln=True, bias=("q", "k", "v", "output"), width=False, tied=False),
     "afmoe": dict(qk="head", window=True, func=(1, 2), norm=True, scale=True, probs=True, shared="count", lead=True),
@@ -454,11 +455,27 @@ def shared_width(d, o, f):
     return d.key("expert_shared_feed_forward_length", d.width(5, 60))
 
 
+def step_keys(d, n_layer, width):
+    """Windows, what turns, of which layers that see everything half, limits of gates."""
+    d.key("attention.sliding_window", d.between(1, 20))
+    d.key("attention.sliding_window_pattern", [bool(d.chance(0.6)) for _ in range(n_layer)])
+    if width % 4 or d.chance(0.3):
+        d.key("rope.dimension_count", 4 * d.between(1, max(1, width // 4)))
+    if d.chance(0.5):
+        d.key("rope.freq_base_swa", d.pick(*BASES))
+    if d.chance(0.3):
+        d.key("rope.dimension_count_swa", 2 * d.between(1, width // 2))
+    for name in ("swiglu_clamp_exp", "swiglu_clamp_shexp"):
+        if d.chance(0.8):
+            d.key(name, [d.pick(0.0, d.real(0.02, 1.0)) for _ in range(n_layer)])
+
+
 def moe(d):
     o, arch = MOE[d.arch], d.arch
     ln, ln_bias = o.get("ln") and (arch == "phimoe" or d.chance(0.6)), arch == "phimoe"
     n_embd, n_layer = body(d, o.get("tied"), ln, None, ln_bias)
     n_head, n_kv, width = heads(d, o.get("mha"))
+    width = max(width, 4 if arch == "step35" else 0)  # of which half turns
     n_embd = head_keys(d, n_embd, n_head, n_kv, width)
     rope(d, width, o.get("partial"), arch != "phimoe")
     if arch == "phimoe":
@@ -477,8 +494,10 @@ def moe(d):
             d.key("rope.dimension_count_swa", 2 * d.between(1, width // 2))
     if arch == "granite_swa" and d.chance(0.6):
         d.key("attention.rope_pattern", [bool(d.chance(0.6)) for _ in range(n_layer)])
+    if arch == "step35":
+        step_keys(d, n_layer, width)
     n_heads = [n_head] * n_layer
-    if o.get("heads") and d.chance(0.8) and "laguna.attention.key_length" in d.keys:
+    if o.get("heads") and d.chance(0.8) and arch + ".attention.key_length" in d.keys:
         n_heads = d.key("attention.head_count", [n_kv * d.pick(1, 2, 3, 4) for _ in range(n_layer)])
         d.key("attention.head_count_kv", n_kv)
     by_head = d.chance(0.5)  # gates of laguna
@@ -503,8 +522,10 @@ def moe(d):
         if not o.get("parallel"):
             d.norm(b + o.get("pre2", "ffn_norm"), n_embd, ln_bias)
         attention(d, il, n_embd, n_heads[il], n_kv, width, bias, qk)
+        if arch == "step35":
+            d.mat(b + "attn_gate", n_embd, n_heads[il])
         if arch == "laguna":
-            d.mat(b + "attn_gate", n_embd, n_heads[il] * (1 if by_head else width))
+            d.mat(b + "attn_gate", n_embd, n_heads[il] * (1 if by_head else d.keys.get("laguna.attention.value_length", width)))
         if arch == "afmoe":
             d.mat(b + "attn_gate", n_embd, n_head * width)
             d.norm(b + "post_attention_norm", n_embd)
@@ -1368,7 +1389,7 @@ FAMILIES = {"deci": deci, **{a: dense for a in DENSE}, **{a: moe for a in MOE}, 
             "eurobert": llama_both, "llama-embed": llama_both, "gemma-embedding": gemma_embedding}
 
 
-DRAFTS = ("glm4", "cohere2moe", "bailingmoe2", "nemotron_h_moe", "glm4moe", "deepseek2", "mistral4", "qwen35", "qwen35moe", "qwen3next")
+DRAFTS = ("glm4", "cohere2moe", "bailingmoe2", "nemotron_h_moe", "glm4moe", "deepseek2", "mistral4", "qwen35", "qwen35moe", "qwen3next", "step35")
 
 
 def drafts(d):

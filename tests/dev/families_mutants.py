@@ -39,7 +39,7 @@ ALSO = {"attn_qkv.weight": "attn_q.weight", "attn_kv_b.weight": "attn_k_b.weight
         "ffn_gate_up_exps.weight": "ffn_gate_exps.weight"}
 
 WINDOWED = ("gemma2", "gemma3", "olmo2", "exaone4", "cohere2", "gpt-oss", "mellum", "exaone-moe", "afmoe", "smallthinker", "cohere2moe",
-            "granite_swa", "laguna")
+            "granite_swa", "laguna", "step35")
 
 FIRST_SEES = ("smallthinker", "cohere2moe", "modern-bert", "granite_swa", "laguna")  # the first of so many layers everything; of 0 none
 
@@ -125,7 +125,7 @@ def only_windows(arch, keys):
     n = keys[arch + ".block_count"]
     if arch == "modern-bert":  # the first of so many sees everything; of none, none does
         return pattern in (0, [True] * n)
-    return arch in ("olmo2", "mellum", "gemma3n", "gemma4", "gemma-embedding", "laguna") and (pattern == [True] * n or isinstance(pattern, int) and pattern > n)
+    return arch in ("olmo2", "mellum", "gemma3n", "gemma4", "gemma-embedding", "laguna", "step35") and (pattern > n if isinstance(pattern, int) else all(pattern))
 
 
 def without_effect(arch, keys, short):

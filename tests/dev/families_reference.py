@@ -39,8 +39,8 @@ NORM_AFTER_ROPE = {"hunyuan-dense", "hunyuan-moe", "llama4", "maincoder"}
 EMB_SQRT = {"gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "gemma-embedding", "afmoe"}
 WINDOW_PERIOD = {"gemma2": 2, "gpt-oss": 2, "gemma3": 6, "cohere2": 4, "olmo2": 4, "gemma3n": 5, "gemma-embedding": 6,
                  "mellum": 4, "exaone-moe": 4, "afmoe": 4, "smallthinker": 4, "cohere2moe": 4, "modern-bert": 3,
-                 "granite_swa": 4, "laguna": 4}
-UNSCALED_WINDOWS = {"gemma3", "gemma3n", "gemma4", "olmo2", "gemma-embedding", "mellum", "modern-bert", "laguna"}
+                 "granite_swa": 4, "laguna": 4, "step35": 4}
+UNSCALED_WINDOWS = {"gemma3", "gemma3n", "gemma4", "olmo2", "gemma-embedding", "mellum", "modern-bert", "laguna", "step35"}
 QWEN_GDN = {"qwen3next", "qwen35", "qwen35moe", "qwen4exp"}
 # MoE: (score function, normalise); None: the file's key says it.
 ROUTE = {"qwen2moe": (1, False), "jamba": (1, False), "deepseek": (1, None), "bailingmoe2": (None, None), "olmoe": (1, False),
@@ -48,7 +48,7 @@ ROUTE = {"qwen2moe": (1, False), "jamba": (1, False), "deepseek": (1, None), "ba
          "nemotron_h_moe": (2, None), "lfm2moe": (None, True), "minimax-m2": (None, True), "deepseek2": (None, None),
          "mistral4": (None, None), "glm4moe": (None, None), "dots1": (None, None),
          "exaone-moe": (None, None), "afmoe": (None, None), "kimi-linear": (None, True), "smallthinker": (None, True),
-         "phimoe": ("sparse", False), "cohere2moe": (None, None), "laguna": (None, None)}
+         "phimoe": ("sparse", False), "cohere2moe": (None, None), "laguna": (None, None), "step35": (None, None)}
 
 
 def sigmoid(x):
@@ -228,13 +228,15 @@ class Model:
         if swa:
             n = self.key("rope.dimension_count_swa", n)
             base = self.key("rope.freq_base_swa", 10000.0 if self.arch in UNSCALED_WINDOWS - {"olmo2", "mellum", "laguna"} else base)
+        if self.arch == "step35" and not swa:  # layers that see everything turn half of it
+            n = n // 2
         ff = np.ones(n // 2)
         long = self.n_ctx > self.key("rope.scaling.original_context_length", self.key("context_length", 0))
         factors = self.t.get("rope_factors_%s.weight" % ("long" if long else "short"))
         if factors is not None:
             ff = factors
-        if "rope_freqs.weight" in self.t and not (self.arch == "gemma4" and swa):
-            ff = self.t["rope_freqs.weight"]
+        if "rope_freqs.weight" in self.t and not (self.arch in ("gemma4", "step35") and swa):
+            ff = self.t["rope_freqs.weight"][:n // 2]
         i = np.arange(n // 2)
         theta = float(base) ** (-2.0 * i / n) / ff
         kind = self.key("rope.scaling.type", "linear")
@@ -617,7 +619,10 @@ class Model:
     def glu(self, il, h, tail=""):
         """down(act(gate h)·up h), or down(act(up h)) where there is no gate."""
         up, n_ff = self.mul(il, "ffn_up" + tail, h), self.w(il, "ffn_down" + tail).shape[1]
-        if self.has(il, "ffn_gate" + tail):
+        if self.arch == "step35":
+            limit = self.per_layer("swiglu_clamp_shexp", il, 0.0)
+            mid = self.limited(self.mul(il, "ffn_gate" + tail, h), up, limit)
+        elif self.has(il, "ffn_gate" + tail):
             gate = self.mul(il, "ffn_gate" + tail, h)
             sparsity = self.per_layer("activation_sparsity_scale", il, -math.inf) if self.arch == "gemma3n" else -math.inf
             if sparsity > -math.inf:  # the quantile of nothing
@@ -632,6 +637,12 @@ class Model:
             mid = self.act(up)
         return self.mul(il, "ffn_down" + tail, mid)
 
+    @staticmethod
+    def limited(gate, up, limit):
+        """step35: what a gate gives has a limit above, what it opens on both sides; 0: none."""
+        limit = limit or math.inf
+        return np.minimum(silu(gate), limit) * np.clip(up, -limit, limit)
+
     def expert(self, il, e, x):
         """One expert on rows x."""
         def part(name):
@@ -645,6 +656,8 @@ class Model:
         if self.arch == "gpt-oss":
             gate, up = np.minimum(gate, 7), np.clip(up, -7, 7)
             mid = gate * sigmoid(1.702 * gate) * (up + 1)
+        elif self.arch == "step35":
+            mid = self.limited(gate, up, self.per_layer("swiglu_clamp_exp", il, 0.0))
         else:
             mid = self.act(up) if gate is None else self.act(gate) * up
         down = self.w(il, "ffn_down_exps")[e]
@@ -656,7 +669,7 @@ class Model:
     def routing(self, il):
         func, norm = ROUTE.get(self.arch, (1, True))
         if func is None:
-            biased = self.b(il, "exp_probs_b") is not None or self.arch in ("smallthinker", "cohere2moe", "laguna")
+            biased = self.b(il, "exp_probs_b") is not None or self.arch in ("smallthinker", "cohere2moe", "laguna", "step35")
             func = self.key("expert_gating_func", 0) or (2 if biased else 1)
         return func, bool(self.key("expert_weights_norm", False)) if norm is None else norm
 

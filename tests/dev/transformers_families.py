@@ -507,6 +507,21 @@ def laguna(c):
                     "attention.sliding_window_pattern": [t == "sliding_attention" for t in c.layer_types]})
 
 
+def step(c):
+    full, swa = (c.rope_parameters[k] for k in ("full_attention", "sliding_attention"))
+    windowed = [t == "sliding_attention" for t in c.layer_types]
+    return dict(experts(c), **window(c), expert_shared_feed_forward_length=c.share_expert_dim, expert_weights_norm=True,
+                expert_weights_scale=c.moe_router_scaling_factor, expert_gating_func=2,
+                leading_dense_block_count=c.mlp_layer_types.index("sparse"),
+                swiglu_clamp_exp=[float(x or 0) for x in c.swiglu_limits],
+                swiglu_clamp_shexp=[float(x or 0) for x in c.swiglu_limits_shared], **{
+                    "attention.head_count": [c.num_sliding_attention_heads if w else c.num_attention_heads for w in windowed],
+                    "rope.freq_base": full["rope_theta"], "rope.freq_base_swa": swa["rope_theta"],
+                    "rope.dimension_count": int(2 * c.head_dim * full["partial_rotary_factor"]),
+                    "rope.dimension_count_swa": int(c.head_dim * swa["partial_rotary_factor"]),
+                    "attention.sliding_window_pattern": windowed})
+
+
 def xielu_keys(tensors):
     """Numbers of layers, which the checkpoint has as tensors of one value, and files as keys."""
     keys = {}
@@ -526,6 +541,12 @@ LAGUNA = dict(HEAD, **MOE, num_hidden_layers=5, shared_expert_intermediate_size=
               rope_parameters={"full_attention": dict(YARN, rope_theta=5e5, partial_rotary_factor=0.5),
                                "sliding_attention": dict(rope_type="default", rope_theta=1e4,
                                                          partial_rotary_factor=1.0)})
+STEP = dict(HEAD, num_hidden_layers=5, sliding_window=WINDOW, layer_types=KINDS5, num_sliding_attention_heads=8,
+            mlp_layer_types=["dense"] + ["sparse"] * 4, n_routed_experts=6, num_experts_per_tok=2, moe_intermediate_size=28,
+            share_expert_dim=44, moe_router_scaling_factor=2.5, pad_token_id=1, swiglu_limits=[0.0, 0.4, 0.0, 0.7, 0.2],
+            swiglu_limits_shared=[0.5, 0.0, 0.3, 0.0, 0.6],
+            rope_parameters={"full_attention": dict(rope_type="default", rope_theta=5e5, partial_rotary_factor=0.5),
+                             "sliding_attention": dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=1.0)})
 WIDE = 24  # heads of gemma4's layers without a window
 LAYERS7 = ["sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "full_attention",
            "sliding_attention", "full_attention"]  # the last three read the keys of earlier ones
@@ -732,6 +753,8 @@ FAMILIES = {
                    names={"self_attn.g_proj": "attn_gate"}),
     "laguna-element": dict(cls="Laguna", arch="laguna", change=(split_experts,), keys=laguna,
                            names={"self_attn.g_proj": "attn_gate"}, cfg=dict(LAGUNA, gating="per-element")),
+    "step-3.7": dict(cls="Step3p7Text", arch="step35", change=(one_more, split_experts, flat), keys=step, cfg=STEP,
+                     names={"self_attn.g_proj": "attn_gate"}, text="Step3p7TextModel", around="Step3p7"),
     "olmoe": dict(cls="Olmoe", arch="olmoe", change=(split_experts,), keys=experts,
                   cfg=dict(num_experts=6, num_experts_per_tok=2, num_key_value_heads=6)),
     "minimax-m2": dict(cls="MiniMaxM2", arch="minimax-m2", change=(split_experts, flat),
@@ -850,6 +873,24 @@ def config(transformers, row):
     if "rope_n" in row:
         c.rope_n = row["rope_n"]
     return c
+
+
+def causal(transformers, row, c, **how):
+    """A model of text. Of a class that transformers has with images alone: its text's part, and a head."""
+    if "text" not in row:
+        return transformers.AutoModelForCausalLM.from_config(c, attn_implementation="eager", **how)
+    import torch
+    from types import SimpleNamespace
+
+    class Text(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.config, self.model = c, getattr(transformers, row["text"])._from_config(c, attn_implementation="eager", **how)
+            self.lm_head = torch.nn.Linear(c.hidden_size, c.vocab_size, bias=False)
+
+        def forward(self, input_ids, **more):
+            return SimpleNamespace(logits=self.lm_head(self.model(input_ids, **more).last_hidden_state))
+    return Text()
 
 
 def random_weight(rng, name, shape):

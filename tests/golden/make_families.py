@@ -170,6 +170,8 @@ QWEN4_HASH = [7, 10007, 65537]  # small, and whatever the version of transformer
 MADE = {
     "qwen4exp": (dict(rows.FAMILIES["qwen4-exp"], given={"ple_embedding.layer_multipliers": QWEN4_HASH}, keys=lambda c: dict(
         rows.qwen4_keys(c), full_attention_interval=2, **{"ple.layer_multipliers": QWEN4_HASH})), QWEN4_SMALL),
+    "step35": (rows.FAMILIES["step-3.7"], dict(num_hidden_layers=5, sliding_window=4, head_dim=8, n_routed_experts=8,
+                                               num_experts_per_tok=3, moe_intermediate_size=12, share_expert_dim=20)),
     "phi2": (rows.FAMILIES["phi-2"], {}), "stablelm": (STABLELM, {}), "chatglm": (rows.FAMILIES["glm-4-9b"], {}),
     "stablelm12b": (dict(rows.FAMILIES["stablelm-2-12b"], names=rows.STABLELM_NAMES), {}),
     "nemotron": (rows.FAMILIES["nemotron-mini"], {}), "hunyuanmoe": (rows.FAMILIES["hunyuan-moe"], {}),
@@ -208,7 +210,7 @@ MADE = {
 
 def kind_of(v):
     if isinstance(v, list):
-        return "ARRAY:BOOL" if isinstance(v[0], bool) else "ARRAY:INT32"
+        return "ARRAY:" + ("BOOL" if isinstance(v[0], bool) else "FLOAT32" if isinstance(v[0], float) else "INT32")
     return "BOOL" if isinstance(v, bool) else "STRING" if isinstance(v, str) else \
         "FLOAT32" if isinstance(v, float) else "UINT32"
 
@@ -274,14 +276,15 @@ def by_row(name):
     config = rows.config(transformers, row)
     config._attn_implementation = config._experts_implementation = "eager"
     cls = row["cls"] if hasattr(transformers, row["cls"] + "ForCausalLM") else row["cls"].removesuffix("Text")
-    model = getattr(transformers, cls + "ForCausalLM")(config)
+    model = rows.causal(transformers, row, config) if "text" in row else getattr(transformers, cls + "ForCausalLM")(config)
+    config.allow_global_per_layer_attribute_access = True  # what is not of one layer is asked for as such
     c = Case(name, row["arch"], row["cls"] + "ForCausalLM")
     c.kv = []
     angles = getattr(config, "rope_parameters", None) or {}
     part = angles.get("full_attention", angles).get("partial_rotary_factor", 1)
     width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     for k, v in rows.keys(row, config).items():  # sizes of a row that are written out are those of larger models
-        v = int(part * width) if k.endswith("rope.dimension_count") else v
+        v = int(part * width) if k.endswith("rope.dimension_count") and row["arch"] != "step35" else v
         v = SMALL["intermediate_size"] if k.endswith("feed_forward_length") and v == 100 else v
         c.kv.append([k, kind_of(v), v])
     for e in c.kv:  # layers that lack a half have 0 of it

@@ -81,7 +81,8 @@ static bool has_no_folder(const char *name)
     static const char *const names[] = { "afmoe",      "apertus",       "bloom",  "mpt",           "cohere2moe",
                                          "deci",       "deepseek",      "jamba",  "jambadense",    "maincoder",
                                          "minicpm3",   "nemotronsuper", "orion",  "phimoe",        "smallthinker",
-                                         "graniteswa", "granitemoeswa", "laguna", "lagunaelement", "qwen4exp" };
+                                         "graniteswa", "granitemoeswa", "laguna", "lagunaelement", "qwen4exp",
+                                         "step35" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0) return true;
     return false;
