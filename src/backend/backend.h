@@ -79,6 +79,15 @@ typedef enum HN_SMALL hn_role {
     HN_ROLE_ALTUP_COEF,
     HN_ROLE_LAUREL_L,
     HN_ROLE_LAUREL_R,
+    /* a wide stream: what a half takes of it, a low-rank pair, and how much of what it gives each part takes; keys and
+     * the value of n-grams; queries and keys that choose blocks of positions */
+    HN_ROLE_HYPER_DOWN,
+    HN_ROLE_HYPER_UP,
+    HN_ROLE_HYPER_INJECT,
+    HN_ROLE_NGRAM_KEY,
+    HN_ROLE_NGRAM_VALUE,
+    HN_ROLE_INDEX_Q,
+    HN_ROLE_INDEX_K,
     HN_ROLE_KINDS
 } hn_role;
 
@@ -181,6 +190,8 @@ typedef struct hn_kv {
     size_t page_bytes, head_bytes;
     int32_t n_head_kv;
     int64_t d;
+    size_t i_at; /* likewise to the rows of an index, of all heads one: f32 [HN_PAGE][d_i], whatever type is */
+    int64_t d_i; /* 0: there is none */
     hn_cache_type type;
 } hn_kv;
 
@@ -212,6 +223,7 @@ enum {
 typedef struct hn_memory_layer {
     uint8_t kind;                /* of the bits; 0: nothing */
     int32_t n_head_kv, d_k, d_v; /* KV; latent: 1, width, 0 */
+    int32_t d_i;                 /* KV: and a row of its index, so wide; 0: none */
     int32_t window;              /* a query at p reads positions from p − window + 1 on; 0: all */
     int32_t kv_from;             /* the layer whose keys and values it reads, having none; −1: its own */
     int64_t state_floats, conv_floats;
@@ -270,7 +282,7 @@ typedef struct hn_fault {
 
 typedef enum hn_norm_kind { HN_NORM_RMS = 0, HN_NORM_LAYER, HN_NORM_NONE } hn_norm_kind;
 /* RMS: x·(1/rms(x))·w, w NULL: 1; layer: (x − mean)/sqrt(var + eps)·w + b, b NULL: +0; none: x·w, w NULL: x; of n_tok
- * rows of n. */
+ * rows of n. With n_w, w has so many rows, which those of x take by turns. */
 typedef struct hn_norm {
     hn_norm_kind kind;
     hn_buf *x;
@@ -279,6 +291,7 @@ typedef struct hn_norm {
     const float *w, *b;
     int64_t n, n_tok;
     float eps;
+    int32_t n_w; /* 0: one; of y alone */
 } hn_norm;
 
 /* y = map(W·in (+ bias)), times mul, times scale; or added to sum, or made an activation, where one of these is
@@ -336,7 +349,8 @@ typedef struct hn_heads {
 /* A convolution of each channel by itself over the rows of a sequence (hn_conv_row), its last tap on the row itself, or
  * on the row that is so many ahead, of whole texts in one step, beyond whose ends there is nothing: x, first times
  * in_gate where that is given, which changes it; what comes out, times out_gate, to y, or to act, for `which` rows
- * alone. The last rows of each sequence stay in its tail. */
+ * alone. Taps may lie `apart` rows from each other. The last rows of each sequence stay in its tail, as many as lie
+ * between its first tap and its last. */
 typedef struct hn_conv {
     hn_buf *x; /* [n_tok, n]; as are the gates */
     const hn_buf *in_gate, *out_gate;
@@ -344,11 +358,12 @@ typedef struct hn_conv {
     hn_buf *y;          /* [n_tok, n], not x; or */
     hn_act *act;
     int64_t n;
-    size_t tail; /* floats to its own among the tails of the layer */
-    int32_t taps, ahead;
+    size_t tail;                /* floats to its own among the tails of the layer */
+    int32_t taps, ahead, apart; /* apart 0: 1 */
     bool silu;
     hn_which which; /* of act */
 } hn_conv;
+enum { HN_MAX_REACH = 128 }; /* rows between a first tap and a last */
 
 /* The gated delta rule over a step (hn_delta_head). Queries and keys belong to n_head_k heads, values, decay and gate
  * to n_head: head j takes those of head j mod n_head_k where they are tiled, else of j / (n_head / n_head_k). */
@@ -405,6 +420,23 @@ typedef struct hn_head_product {
     int64_t n_tok;
 } hn_head_product;
 
+/* What chooses the positions that a query sees (Qwen's QSA, 2026): keys of an index, one row of each position, whose
+ * mean over each block of `block` positions from 0 on is normed and turned as its first position is. A block scores
+ * Σ_h max(q_h·key, 0), ascending h, each product by lanes and tree of the float rule; of the blocks that are whole at
+ * a query's position, its own too, the n_best that score most are seen, ties to the earlier, and what comes after the
+ * last whole block. */
+typedef struct hn_block_index {
+    hn_buf *q, *k;                /* [n_tok, n_head·d_i], [n_tok, d_i]: before norm and rotation; q changes in place */
+    const float *q_norm, *k_norm; /* [d_i] */
+    const hn_buf *cs;             /* of rope, */
+    int angles;                   /* these */
+    int64_t n_head;
+    int32_t block, n_best;
+    bool neox;
+    float eps;
+} hn_block_index;
+enum { HN_MAX_INDEX = 1024 }; /* d_i */
+
 /* Attention of each row over its own sequence: causal, or `both` ways, of texts whose rows are all in this step. */
 typedef struct hn_attention {
     const hn_buf *q; /* [all rows, n_head·d]; [rows, n_head·d] where `narrow` */
@@ -422,6 +454,7 @@ typedef struct hn_attention {
     int64_t chunk;     /* positions are seen of the same run of so many, a multiple of HN_SPLIT; 0: of all */
     const float *sink; /* [n_head] scores that take their share and add nothing, or NULL */
     const float *fade; /* [n_head] what a score loses with every position between query and key (ALiBi), or NULL */
+    const hn_block_index *index; /* what chooses among all positions, whose rows are stored; or NULL */
     int64_t d_v; /* of latent rows: the first so many are the value, and act is [rows, n_head·d_v]; 0: no such rows */
     hn_which which;
 } hn_attention;
@@ -436,6 +469,38 @@ typedef struct hn_streams {
     int32_t n, active;
     int64_t n_embd, n_tok;
 } hn_streams;
+
+/* A wide stream of n parts for each row (hyper-connections, Zhu et al. 2024): [n_tok, n, n_embd]. */
+typedef struct hn_wide {
+    hn_buf *wide;
+    hn_buf *x;          /* [n_tok, n_embd] */
+    const hn_buf *coef; /* [n_tok, n], or NULL */
+    int32_t n;
+    int64_t n_embd, n_tok;
+} hn_wide;
+
+/* Rows of a table for the n-grams that end at each row of the step: heads per_gram of each length 2 … n_gram, one after
+ * the other. Of ids t_0, the row's own, t_1 before it …, and eos for all from the first eos on that is before it, or
+ * where the sequence begins: m = (t_0·mul_0) xor … xor (t_(n−1)·mul_(n−1)); head h takes row m mod size_h + at_h. The
+ * last n_gram − 1 ids of each sequence stay in its tail, as f32 of id + 1, the oldest first; 0: there is none. */
+enum { HN_MAX_NGRAM = 8, HN_MAX_NGRAM_HEADS = 64 };
+typedef struct hn_ngram {
+    hn_buf *y;          /* [n_tok, heads·w->n_in] */
+    const hn_weight *w; /* the table */
+    const uint64_t *mul, *size, *at;
+    int32_t n_gram, per_gram, eos;
+    size_t tail; /* floats to its own among the tails of the layer */
+} hn_ngram;
+
+/* y[t][c] = x[t]·σ(f(k[t][c]·q[t][c]/√n_embd)) with f(s) = sign(s)·√max(|s|, 1e-6): how far a stream's parts agree
+ * with keys. Sums of products that are rounded, 256 at a time by the float rule. */
+typedef struct hn_agree {
+    hn_buf *y;           /* [n_tok, n, n_embd] */
+    const hn_buf *x;     /* [n_tok, n_embd] */
+    const hn_buf *k, *q; /* as y, which may be k */
+    int32_t n;
+    int64_t n_embd, n_tok;
+} hn_agree;
 
 /* What becomes of logits: times scale (0: 1), then tanh(x·(1/cap))·cap (0: no cap). */
 typedef struct hn_logits_tail {
@@ -476,6 +541,7 @@ typedef struct hn_moe {
     int32_t n_expert, n_used;
     hn_glu glu;
     hn_map map;
+    float limit;      /* as glu has it; 0: none */
     bool weigh_input; /* a row is multiplied with its expert's weight before, not after */
     hn_act *in;       /* [n_tok·n_used, n_embd] of scratch */
     /* of moe_down: */
@@ -574,6 +640,12 @@ typedef struct hn_backend_ops {
     void (*predict)(hn_backend *b, const hn_streams *s);
     /* s[m] = fma(x − s[active], 1 + coef[m], s[m]) */
     void (*correct)(hn_backend *b, const hn_streams *s);
+    /* wide[t][c] = fma(coef[t][c], x[t], wide[t][c]); without coef: = x[t] */
+    void (*inject)(hn_backend *b, const hn_wide *w);
+    /* x[t] = Σ_c wide[t][c], ascending */
+    void (*fold)(hn_backend *b, const hn_wide *w);
+    void (*ngram)(hn_backend *b, const hn_ngram *n, const hn_state *state);
+    void (*agree)(hn_backend *b, const hn_agree *a);
     /* x *= f, n floats */
     void (*scale)(hn_backend *b, hn_buf *x, float f, int64_t n);
     /* x += y, n floats */
@@ -582,8 +654,10 @@ typedef struct hn_backend_ops {
     void (*gather)(hn_backend *b, hn_buf *y, const hn_buf *x, int64_t n);
     /* up to HN_MAX_PRODUCT products, in one go; act NULL: each has its own */
     void (*matmul)(hn_backend *b, hn_act *act, const hn_product *p, int n_product);
-    /* out = kind(gate·act) ⊙ (up·act), both [n_out, n_in] */
-    void (*glu)(hn_backend *b, hn_act *out, hn_act *act, hn_glu kind, const hn_weight *gate, const hn_weight *up);
+    /* out = kind(gate·act) ⊙ (up·act), both [n_out, n_in]; with a limit min(kind(…), limit) ⊙ what lies in ±limit of
+     * the other; 0: none */
+    void (*glu)(hn_backend *b, hn_act *out, hn_act *act, hn_glu kind, const hn_weight *gate, const hn_weight *up,
+                float limit);
     /* out [n_tok, n] = kind(max(g − (mean(g) + cut·std(g)), 0)) ⊙ up, each row by itself, std over n; gate changes */
     void (*sparse_glu)(hn_backend *b, hn_act *out, hn_glu kind, hn_buf *gate, const hn_buf *up, int64_t n,
                        int64_t n_tok, float cut);
@@ -597,6 +671,8 @@ typedef struct hn_backend_ops {
     /* q, k: normed per head, rotated; k, v: written at their rows' places; what cannot be stored: see step_end */
     void (*heads)(hn_backend *b, const hn_heads *h, const hn_kv *kv);
     void (*latent)(hn_backend *b, const hn_latent *l, const hn_kv *kv);
+    /* q: normed and turned; k: stored at its rows' places, blocks that are whole now are made keys of */
+    void (*index)(hn_backend *b, const hn_block_index *x, const hn_kv *kv);
     void (*matmul_heads)(hn_backend *b, const hn_head_product *p);
     /* act [rows, n_head·d] */
     void (*attention)(hn_backend *b, hn_act *act, const hn_attention *a, const hn_kv *kv);
@@ -628,6 +704,7 @@ typedef struct hn_backend_params {
     int64_t n_group, d;          /* the most queries that share a key, 0: n_head/n_head_kv; the widest of them */
     int64_t n_ctx;               /* positions of a sequence at most */
     int32_t n_expert, n_used;    /* experts of a layer, those of a row; 0: none */
+    int64_t n_block, n_chosen;   /* of an index: blocks of a sequence at most, positions that a query sees; 0: none */
 } hn_backend_params;
 typedef hone_status hn_backend_open_fn(hn_backend **out, const hn_backend_params *p, hone_error *err);
 
@@ -661,6 +738,8 @@ typedef enum hn_op_kind {
     HN_OP_MOE_DOWN,
     HN_OP_STREAMS,
     HN_OP_SPARSE_GLU,
+    HN_OP_NGRAM,
+    HN_OP_INDEX,
     HN_OP_KINDS
 } hn_op_kind;
 
@@ -674,6 +753,7 @@ typedef struct hn_op_event {
     hn_which which;                     /* attention: of the step's rows */
     bool both;                          /* likewise: ways */
     int64_t n_head, n, window;          /* n: floats of a head's state by its channels; window: attention's */
+    int64_t most;                       /* attention: positions that a query sees at most; 0: all */
     int64_t n_tok;
     uint64_t start_ns, end_ns;  /* CLOCK_MONOTONIC_RAW */
     uint64_t bytes;             /* of weights and cache read, each once; activations are not counted */

@@ -209,8 +209,7 @@ typedef struct row_job {
     bool by_position;
 } row_job;
 
-/* Elements [at, at + n) of a row of W, at whole blocks, into y. */
-static void open_row(float *y, const hn_weight *w, const hn_type_info *ti, int64_t row, int64_t at, int64_t n)
+void cpu_open_row(float *y, const hn_weight *w, const hn_type_info *ti, int64_t row, int64_t at, int64_t n)
 {
     int64_t be = ti->block_elems;
     if (!w->packed) {
@@ -236,7 +235,7 @@ static int64_t embedded(const row_job *j, int64_t t)
 static void embed_row(void *arg, int64_t t, int32_t thread)
 {
     row_job *j = arg;
-    open_row(j->y + t * j->weight->n_in, j->weight, j->ti, embedded(j, t), 0, j->weight->n_in);
+    cpu_open_row(j->y + t * j->weight->n_in, j->weight, j->ti, embedded(j, t), 0, j->weight->n_in);
 }
 
 static void embed(hn_backend *b, hn_buf *y, const hn_weight *w, bool by_position)
@@ -254,7 +253,7 @@ static void embed_add_row(void *arg, int64_t t, int32_t thread)
     float *y = j->y + t * n;
     for (int64_t k = 0; k < n; k += EMBED_PIECE) {
         int64_t m = n - k < EMBED_PIECE ? n - k : EMBED_PIECE;
-        open_row(x, j->weight, j->ti, row, k, m);
+        cpu_open_row(x, j->weight, j->ti, row, k, m);
         for (int64_t i = 0; i < m; i++) y[k + i] = (y[k + i] + x[i] * j->scale) * j->after;
     }
 }
@@ -355,13 +354,13 @@ static void gather(hn_backend *b, hn_buf *y, const hn_buf *x, int64_t n)
 
 /* ---- norms ---------------------------------------------------------------------------------- */
 
-static void norm_row(const cpu_backend *c, const hn_norm *n, float *y, const float *x)
+static void norm_row(const cpu_backend *c, const hn_norm *n, float *y, const float *x, const float *w)
 {
-    if (n->kind == HN_NORM_LAYER) c->k->layer_norm(y, x, n->w, n->b, n->n, n->eps);
-    else if (n->kind == HN_NORM_NONE && n->w)
-        for (int64_t i = 0; i < n->n; i++) y[i] = x[i] * n->w[i];
+    if (n->kind == HN_NORM_LAYER) c->k->layer_norm(y, x, w, n->b, n->n, n->eps);
+    else if (n->kind == HN_NORM_NONE && w)
+        for (int64_t i = 0; i < n->n; i++) y[i] = x[i] * w[i];
     else if (n->kind == HN_NORM_NONE) memcpy(y, x, (size_t)n->n * sizeof *y);
-    else c->k->rms_norm(y, x, n->w, n->n, n->eps);
+    else c->k->rms_norm(y, x, w, n->n, n->eps);
 }
 
 /* Sanitizers look whether x is what it was, all others trust cpu_wrote. */
@@ -376,7 +375,7 @@ static uint64_t hash_of(const hn_norm *n)
 
 void cpu_norm_row(const cpu_backend *c, const hn_act *a, int64_t t)
 {
-    norm_row(c, &a->late, a->f32 + (size_t)t * hn_f32_stride(a->n), a->late_x->p + t * a->n);
+    norm_row(c, &a->late, a->f32 + (size_t)t * hn_f32_stride(a->n), a->late_x->p + t * a->n, a->late.w);
 }
 
 void cpu_late_done(cpu_backend *c, hn_act *a)
@@ -410,7 +409,8 @@ typedef struct norm_job {
 static void norm_rows(void *arg, int64_t t, int32_t thread)
 {
     norm_job *j = arg;
-    norm_row(j->c, j->n, j->n->y->p + t * j->n->n, j->n->x->p + t * j->n->n);
+    const hn_norm *n = j->n;
+    norm_row(j->c, n, n->y->p + t * n->n, n->x->p + t * n->n, n->n_w ? n->w + t % n->n_w * n->n : n->w);
 }
 
 static void norm(hn_backend *b, const hn_norm *n)
@@ -423,6 +423,7 @@ static void norm(hn_backend *b, const hn_norm *n)
         return;
     }
     hn_act *a = n->act;
+    assert(!n->n_w);
     if (c->late && c->late != a) cpu_wrote(c, c->late->late_x); /* one waits at a time */
     cpu_act_begin(c, a, n->n, n->n_tok);
     a->have[HN_ACT_F32] = false;
@@ -478,6 +479,7 @@ static void blocks(hn_backend *b, hn_mem_block_fn *fn, void *arg)
     one_block(fn, arg, HN_MEM_OWN, NULL, c->parts, (size_t)c->part_floats * sizeof(float));
     one_block(fn, arg, HN_MEM_OWN, NULL, c->wide, (size_t)c->wide_floats * sizeof(float));
     one_block(fn, arg, HN_MEM_OWN, NULL, c->h, (size_t)c->h_floats * sizeof(float));
+    cpu_index_blocks(c, fn, arg);
     cpu_moe_blocks(c, fn, arg);
     for (const hn_buf *p = c->bufs; p; p = p->next) one_block(fn, arg, p->kind, p, p->p, p->bytes);
     for (const hn_act *a = c->acts; a; a = a->next) {
@@ -505,6 +507,7 @@ static void cpu_free(hn_backend *b)
     free_pages(c->parts, c->part_floats);
     free_pages(c->wide, c->wide_floats);
     free_pages(c->h, c->h_floats);
+    cpu_index_close(c);
     cpu_moe_close(c);
     free(c->chunks);
     free(c->parts_done);
@@ -545,6 +548,10 @@ static const hn_backend_ops cpu_ops = {
     .loud = cpu_loud,
     .predict = cpu_predict,
     .correct = cpu_correct,
+    .inject = cpu_inject,
+    .fold = cpu_fold,
+    .ngram = cpu_ngram,
+    .agree = cpu_agree,
     .sparse_glu = cpu_sparse_glu,
     .matmul = cpu_matmul,
     .glu = cpu_glu,
@@ -553,6 +560,7 @@ static const hn_backend_ops cpu_ops = {
     .moe_down = cpu_moe_down,
     .heads = cpu_heads,
     .latent = cpu_latent,
+    .index = cpu_index,
     .matmul_heads = cpu_matmul_heads,
     .attention = cpu_attention,
     .token_shift = cpu_token_shift,
@@ -591,7 +599,7 @@ hone_status hn_backend_cpu_open(hn_backend **out, const hn_backend_params *p, ho
     c->chunks = malloc(cpu_chunk_bytes());
     if (c->wide_floats) c->wide = pages(c->wide_floats);
     if (!c->panels || !c->attn_scratch || !c->parts || !c->parts_done || !c->chunks || (c->wide_floats && !c->wide) ||
-        !cpu_moe_open(c)) {
+        !cpu_moe_open(c) || !cpu_index_open(c)) {
         cpu_free(&c->base);
         return HN_FAIL(err, HONE_E_NOMEM, "cpu backend: scratch of %d threads", (int)hn_pool_threads(p->pool));
     }

@@ -10,11 +10,12 @@
 #include <string.h>
 
 enum {
-    CPU_FEW_TOKENS = 4, /* up to so many columns a product is bound by reading its weights */
-    CPU_ROWS = 8,       /* rows of a step handed out together at most, */
-    CPU_WORTH = 4096,   /* but as many as have so many numbers: fewer are not worth waking another thread */
-    CPU_ATTN_RUNS = 8,  /* chunks of a thread where attention is split over the keys */
-    CPU_SPLIT_ROWS = 4  /* rows of the whole context whose partial results have room at once */
+    CPU_FEW_TOKENS = 4,  /* up to so many columns a product is bound by reading its weights */
+    CPU_ROWS = 8,        /* rows of a step handed out together at most, */
+    CPU_WORTH = 4096,    /* but as many as have so many numbers: fewer are not worth waking another thread */
+    CPU_ATTN_RUNS = 8,   /* chunks of a thread where attention is split over the keys */
+    CPU_INDEX_ROWS = 32, /* of an index whose scores have room at once */
+    CPU_SPLIT_ROWS = 4   /* rows of the whole context whose partial results have room at once */
 };
 
 struct hn_buf {
@@ -50,6 +51,14 @@ typedef struct cpu_moe {
     float *logits;            /* [n_tok, n_expert] */
 } cpu_moe;
 
+/* Scratch of indexes: see cpu_index.c. */
+typedef struct cpu_index_room {
+    float *scores;  /* [CPU_INDEX_ROWS][n_block] */
+    int32_t *order; /* likewise: numbers of blocks */
+    char *gathered; /* [threads][gathered_bytes]: pages of chosen positions */
+    size_t scores_bytes, order_bytes, gathered_bytes;
+} cpu_index_room;
+
 typedef struct cpu_backend {
     hn_backend base;
     hn_backend_params p;
@@ -74,6 +83,7 @@ typedef struct cpu_backend {
     float *h;                    /* of adapters: scale·(A·x) of the running matmul */
     uint64_t h_floats;
     cpu_moe moe;
+    cpu_index_room index;
     hn_fault fault; /* of this step */
     _Atomic bool bad_logits;
 } cpu_backend;
@@ -89,6 +99,8 @@ void cpu_act_begin(cpu_backend *c, hn_act *a, int64_t n, int64_t n_tok); /* it w
 /* Norms to activations are made late, in cache, by the product that takes them; nobody can tell, since whoever writes
  * to a buffer says so before, and whatever waits for its rows is made then. */
 void cpu_wrote(cpu_backend *c, const hn_buf *b);
+/* Elements [at, at + n) of a row of W, at whole blocks, into y. */
+void cpu_open_row(float *y, const hn_weight *w, const hn_type_info *ti, int64_t row, int64_t at, int64_t n);
 void cpu_norm_row(const cpu_backend *c, const hn_act *a, int64_t t); /* the late norm's row t, into f32 */
 void cpu_late_done(cpu_backend *c, hn_act *a);                       /* all rows were made */
 /* The rows of the step that an operation is for, and the i-th of them. */
@@ -113,9 +125,16 @@ void cpu_act_prepare(cpu_backend *c, hn_act *act, const hn_product *p, int n);
 /* Rows [r0, r1) of one product, all columns, into y, adapters (d: of them, or NULL) and bias added. */
 void cpu_product_rows(cpu_backend *c, const hn_weight *w, const hn_act *a, const cpu_delta_rows *d, float *y,
                       int64_t ldy, int64_t r0, int64_t r1, int32_t thread);
-/* y = act(g) ⊙ u; y may be g */
-static inline void cpu_glu_row(const cpu_backend *c, hn_glu kind, float *y, const float *g, const float *u, int64_t n)
+/* y = act(g) ⊙ u; y may be g; limit: as glu has it, of silu alone */
+void cpu_glu_limited(const cpu_backend *c, hn_glu kind, float *y, const float *g, const float *u, int64_t n,
+                     float limit);
+static inline void cpu_glu_row(const cpu_backend *c, hn_glu kind, float *y, const float *g, const float *u, int64_t n,
+                               float limit)
 {
+    if (limit > 0) {
+        cpu_glu_limited(c, kind, y, g, u, n, limit);
+        return;
+    }
     switch (kind) {
     case HN_GLU_GELU: c->k->gelu_mul(y, g, u, n); return;
     case HN_GLU_OAI: c->k->oai_mul(y, g, u, n); return;
@@ -125,7 +144,8 @@ static inline void cpu_glu_row(const cpu_backend *c, hn_glu kind, float *y, cons
     }
 }
 void cpu_matmul(hn_backend *b, hn_act *act, const hn_product *p, int n);
-void cpu_glu(hn_backend *b, hn_act *out, hn_act *act, hn_glu kind, const hn_weight *gate, const hn_weight *up);
+void cpu_glu(hn_backend *b, hn_act *out, hn_act *act, hn_glu kind, const hn_weight *gate, const hn_weight *up,
+             float limit);
 void cpu_logits(hn_backend *b, float *host, hn_act *act, const hn_weight *w, hn_logits_tail tail);
 void cpu_matmul_heads(hn_backend *b, const hn_head_product *p);
 bool cpu_reserve(hn_backend *b, const hn_adapters *a);
@@ -145,6 +165,9 @@ float cpu_sum(const float *x, int64_t n);
 void cpu_loud(hn_backend *b, hn_buf *y, const hn_buf *x, int64_t n, int64_t n_tok);
 void cpu_predict(hn_backend *b, const hn_streams *s);
 void cpu_correct(hn_backend *b, const hn_streams *s);
+void cpu_inject(hn_backend *b, const hn_wide *w);
+void cpu_fold(hn_backend *b, const hn_wide *w);
+void cpu_agree(hn_backend *b, const hn_agree *a);
 void cpu_sparse_glu(hn_backend *b, hn_act *out, hn_glu kind, hn_buf *gate, const hn_buf *up, int64_t n, int64_t n_tok,
                     float cut);
 
@@ -153,6 +176,19 @@ uint64_t cpu_attn_floats(int64_t n_group, int64_t d); /* of a thread */
 void cpu_heads(hn_backend *b, const hn_heads *h, const hn_kv *kv);
 void cpu_latent(hn_backend *b, const hn_latent *l, const hn_kv *kv);
 void cpu_attention(hn_backend *b, hn_act *act, const hn_attention *a, const hn_kv *kv);
+/* The pages of a sequence; NULL: in order. */
+static inline const uint32_t *cpu_table_of(const cpu_backend *c, const hn_kv *kv, int32_t seq)
+{
+    return c->step.table ? c->step.table[kv->group] + (size_t)seq * (size_t)c->step.n_page : NULL;
+}
+
+/* cpu_index.c */
+bool cpu_index_open(cpu_backend *c); /* false: no memory; cpu_index_close follows in either case */
+void cpu_index_close(cpu_backend *c);
+void cpu_index_blocks(const cpu_backend *c, hn_mem_block_fn *fn, void *arg);
+void cpu_index(hn_backend *b, const hn_block_index *x, const hn_kv *kv);
+/* Attention of rows some of which see chosen positions alone, into act, which was begun. */
+void cpu_attend_chosen(cpu_backend *c, hn_act *act, const hn_attention *a, const hn_kv *kv);
 
 /* cpu_rwkv.c */
 void cpu_token_shift(hn_backend *b, const hn_shift *s, const hn_state *state);
@@ -160,6 +196,7 @@ void cpu_time_mix(hn_backend *b, hn_act *act, const hn_time_mix *m, const hn_sta
 
 /* cpu_recurrent.c */
 void cpu_conv(hn_backend *b, const hn_conv *v, const hn_state *state);
+void cpu_ngram(hn_backend *b, const hn_ngram *n, const hn_state *state);
 void cpu_delta(hn_backend *b, hn_act *act, const hn_delta_rule *d, const hn_state *state);
 void cpu_ssm(hn_backend *b, hn_act *act, const hn_ssm *m, const hn_state *state);
 

@@ -14,12 +14,6 @@ uint64_t cpu_attn_floats(int64_t n_group, int64_t d)
     return ((uint64_t)hn_attn_floats(n_group > ATTN_TILE ? n_group : ATTN_TILE, d) + 15) & ~(uint64_t)15;
 }
 
-/* The pages of a sequence; NULL: in order. */
-static const uint32_t *table_of(const cpu_backend *c, const hn_kv *kv, int32_t seq)
-{
-    return c->step.table ? c->step.table[kv->group] + (size_t)seq * (size_t)c->step.n_page : NULL;
-}
-
 /* ---- heads ------------------------------------------------------------------------------------ */
 
 typedef struct heads_job {
@@ -62,7 +56,7 @@ static void heads_row(void *arg, int64_t t, int32_t thread)
     const hn_heads *h = j->h;
     const hn_kv *kv = j->kv;
     const hn_row *row = &j->c->step.rows[t];
-    const uint32_t *table = table_of(j->c, kv, row->seq);
+    const uint32_t *table = cpu_table_of(j->c, kv, row->seq);
     int64_t d = kv->d, pos = row->pos;
     size_t page = hn_kv_at(kv, table ? table[pos / HN_PAGE] : (uint32_t)(pos / HN_PAGE), 0);
     const float *cs = h->cs ? h->cs->p + t * h->n_rot : NULL;
@@ -150,7 +144,7 @@ static void latent_row(void *arg, int64_t t, int32_t thread)
     const hn_latent *l = j->l;
     const hn_kv *kv = j->kv;
     const hn_row *at = &j->c->step.rows[t];
-    const uint32_t *table = table_of(j->c, kv, at->seq);
+    const uint32_t *table = cpu_table_of(j->c, kv, at->seq);
     const int64_t pos = at->pos, d = kv->d;
     const float *cs = l->cs ? l->cs->p + t * l->n_rot : NULL;
     const float *q = l->q->p + t * l->n_head * (l->nope + l->n_rot) + l->nope;
@@ -233,7 +227,7 @@ static hn_attn attn_of(const attn_job *j, int64_t i, int64_t n, int64_t h, int64
                       .out_stride = j->out_stride,
                       .k = mem + kv->k_at,
                       .v = mem + (j->a->d_v ? kv->k_at : kv->v_at),
-                      .page = table_of(j->c, kv, j->rows[r].seq),
+                      .page = cpu_table_of(j->c, kv, j->rows[r].seq),
                       .page_bytes = kv->page_bytes,
                       .scratch = j->c->attn_scratch + (uint64_t)thread * j->c->attn_floats,
                       .n_tok = n,
@@ -391,6 +385,15 @@ static void attend(cpu_backend *c, attn_job *j)
     hn_pool_run(c->p.pool, attn_chunk, j, j->n_tile * n_head_kv * j->n_cut);
 }
 
+/* Does any row have more blocks than it may choose? */
+static bool beyond(const attn_job *j)
+{
+    const hn_block_index *x = j->a->index;
+    for (int64_t i = 0; i < j->n; i++)
+        if ((j->rows[batch_row(j, i)].pos + 1) / x->block > x->n_best) return true;
+    return false;
+}
+
 void cpu_attention(hn_backend *b, hn_act *act, const hn_attention *a, const hn_kv *kv)
 {
     cpu_backend *c = cpu_self(b);
@@ -408,6 +411,7 @@ void cpu_attention(hn_backend *b, hn_act *act, const hn_attention *a, const hn_k
                    .fn = (a->d_v ? c->k->attn_latent : c->k->attn)[kv->type],
                    .a = a };
     cpu_act_begin(c, act, a->n_head * d_v, n);
-    attend(c, &j);
+    if (a->index && beyond(&j)) cpu_attend_chosen(c, act, a, kv);
+    else attend(c, &j);
     if (a->gate) cpu_for_rows(c, a->gate_heads ? gate_heads : gate_row, &j, n, a->n_head * d_v);
 }

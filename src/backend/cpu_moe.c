@@ -311,7 +311,7 @@ static void glu_chunk(void *arg, int64_t i, int32_t thread)
     cpu_product_rows(c, j->m->up + k->expert, &in, NULL, gate ? up : y, ldy, k->r0, k->r1, thread);
     for (int64_t t = 0; t < n; t++) {
         float *row = y + t * ldy + k->r0;
-        if (gate) cpu_glu_row(c, j->m->glu, row, row, up + t * ldy + k->r0, rows);
+        if (gate) cpu_glu_row(c, j->m->glu, row, row, up + t * ldy + k->r0, rows, j->m->limit);
         else if (j->m->map) c->k->map[j->m->map](row, rows);
     }
 }

@@ -193,6 +193,7 @@ typedef struct mm_job {
     const hn_product *p;
     const hn_weight *up; /* glu: p is the gate */
     hn_glu glu;
+    float limit;
     cpu_delta_rows d[HN_MAX_PRODUCT]; /* of make_h */
     float *wide[HN_MAX_PRODUCT];      /* scratch of products that are added to a sum; of up */
     float cap;                        /* of logits; 0: none */
@@ -288,7 +289,7 @@ static void run_chunk(void *arg, int64_t i, int32_t thread)
         float *up = j->wide[1];
         cpu_product_rows(c, j->up, in, &j->d[1], up, ldy, r0, k->r1, thread);
         for (int64_t t = 0; t < in->n_tok; t++)
-            cpu_glu_row(c, j->glu, y + t * ldy + r0, y + t * ldy + r0, up + t * ldy + r0, n);
+            cpu_glu_row(c, j->glu, y + t * ldy + r0, y + t * ldy + r0, up + t * ldy + r0, n, j->limit);
     }
     const float *mul = cpu_rows(p->mul);
     float *sum = cpu_rows(p->sum);
@@ -359,10 +360,23 @@ void cpu_matmul(hn_backend *b, hn_act *act, const hn_product *p, int n)
     products((mm_job){ .c = cpu_self(b), .act = act, .p = p }, n);
 }
 
-void cpu_glu(hn_backend *b, hn_act *out, hn_act *act, hn_glu kind, const hn_weight *gate, const hn_weight *up)
+void cpu_glu_limited(const cpu_backend *c, hn_glu kind, float *y, const float *g, const float *u, int64_t n,
+                     float limit)
+{
+    assert(kind == HN_GLU_SILU);
+    if (y != g) memcpy(y, g, (size_t)n * sizeof *y);
+    c->k->map[HN_MAP_SILU](y, n);
+    for (int64_t i = 0; i < n; i++) { /* what is no number stays so */
+        const float most = y[i] > limit ? limit : y[i], other = u[i] > limit ? limit : u[i] < -limit ? -limit : u[i];
+        y[i] = most * other;
+    }
+}
+
+void cpu_glu(hn_backend *b, hn_act *out, hn_act *act, hn_glu kind, const hn_weight *gate, const hn_weight *up,
+             float limit)
 {
     const hn_product p[2] = { { .w = gate, .out = out }, { .w = up } };
-    mm_job j = { .c = cpu_self(b), .act = act, .p = p, .up = up, .glu = kind };
+    mm_job j = { .c = cpu_self(b), .act = act, .p = p, .up = up, .glu = kind, .limit = limit };
     uint64_t used = 0;
     cpu_act_prepare(j.c, act, p, 2);
     make_h(j.c, act, p, 2, j.d);

@@ -1,6 +1,6 @@
-/* Recurrences of hybrids on the CPU: short convolutions, the gated delta rule, Mamba, Mamba-2. Owns how they are cut:
- * by channels or heads, each over all rows in order, so that a sequence's states are one thread's; refuses to know
- * layers. */
+/* Recurrences of hybrids on the CPU: short convolutions, n-grams, the gated delta rule, Mamba, Mamba-2. Owns how they
+ * are cut: by channels or heads, each over all rows in order, so that a sequence's states are one thread's; refuses to
+ * know layers. */
 #include "backend/cpu.h"
 
 enum {
@@ -29,12 +29,17 @@ static float *tail_of(const conv_job *j, int32_t seq)
     return state_of(j->c, j->state, seq, j->state->conv_at + j->v->tail);
 }
 
-/* What row t is convolved with, from channel c on: rows of its sequence in the step, before them those of its tail. */
-static void taps_of(const conv_job *j, int64_t t, int64_t c, const float *x[HN_MAX_TAPS])
+/* Rows between a first tap and a last, and the distance from one to the next. */
+static int32_t apart(const hn_conv *v) { return v->apart ? v->apart : 1; }
+static int32_t reach(const hn_conv *v) { return (v->taps - 1) * apart(v); }
+
+/* What lies under row t's taps and between them, from channel c on: rows of its sequence in the step, before them those
+ * of its tail. */
+static void taps_of(const conv_job *j, int64_t t, int64_t c, const float *x[HN_MAX_REACH + 1])
 {
     const hn_conv *v = j->v;
     const hn_row *rows = j->c->step.rows;
-    int32_t seq = rows[t].seq, k = v->taps - 1, in_tail = v->taps - 2;
+    int32_t seq = rows[t].seq, k = reach(v), in_tail = k - 1;
     for (int64_t r = t; k >= 0 && r >= 0; r = rows[r].prev) x[k--] = v->x->p + r * v->n + c;
     for (; k >= 0; k--) x[k] = tail_of(j, seq) + (int64_t)in_tail-- * v->n + c;
 }
@@ -43,10 +48,10 @@ static void taps_of(const conv_job *j, int64_t t, int64_t c, const float *x[HN_M
  * each comes from its own place or a later one. */
 static void keep_tail(const conv_job *j, int64_t t, int64_t c, int64_t n)
 {
-    const float *x[HN_MAX_TAPS];
+    const float *x[HN_MAX_REACH + 1];
     float *tail = tail_of(j, j->c->step.rows[t].seq);
     taps_of(j, t, c, x);
-    for (int32_t k = 1; k < j->v->taps; k++) memmove(tail + (k - 1) * j->v->n + c, x[k], (size_t)n * sizeof *tail);
+    for (int32_t k = 1; k <= reach(j->v); k++) memmove(tail + (k - 1) * j->v->n + c, x[k], (size_t)n * sizeof *tail);
 }
 
 /* The row so many behind t in its sequence, of those of the step; less where that ends: *ahead is how many then. */
@@ -67,10 +72,11 @@ static int64_t row_ahead(const conv_job *j, int64_t t, int32_t *ahead)
 static void conv_row(const conv_job *j, int64_t i, int64_t t, int64_t c, int64_t n)
 {
     const hn_conv *v = j->v;
-    const float *x[HN_MAX_TAPS], *gate = v->out_gate ? v->out_gate->p + t * v->n + c : NULL;
+    const float *x[HN_MAX_REACH + 1], *gate = v->out_gate ? v->out_gate->p + t * v->n + c : NULL;
     float *y = j->out + i * j->out_stride + c;
     int32_t ahead = v->ahead;
     taps_of(j, row_ahead(j, t, &ahead), c, x);
+    for (int32_t k = 1; apart(v) > 1 && k < v->taps; k++) x[k] = x[k * apart(v)];
     const int32_t skipped = v->ahead - ahead; /* of the last taps, which nothing lies under: the others move up */
     const hn_conv_row row = { .y = y,
                               .x = x + skipped,
@@ -116,6 +122,65 @@ void cpu_conv(hn_backend *b, const hn_conv *v, const hn_state *state)
     int64_t fair = (cpu_div_up(v->n, hn_pool_active(c->p.pool)) + 15) & ~(int64_t)15;
     j.run = fair < CONV_CHANNELS ? CONV_CHANNELS : fair;
     hn_pool_run(c->p.pool, conv_chunk, &j, cpu_div_up(v->n, j.run));
+}
+
+/* ---- n-grams -------------------------------------------------------------------------------------------- */
+
+typedef struct ngram_job {
+    cpu_backend *c;
+    const hn_ngram *n;
+    const hn_state *state;
+    const hn_type_info *ti;
+} ngram_job;
+
+static float *ids_of(const ngram_job *j, int32_t seq)
+{
+    return state_of(j->c, j->state, seq, j->state->conv_at + j->n->tail);
+}
+
+/* The id so many places before row t in its sequence; -1: there is none. */
+static int64_t id_before(const ngram_job *j, int64_t t, int32_t back)
+{
+    const hn_row *rows = j->c->step.rows;
+    const int32_t seq = rows[t].seq;
+    for (; back > 0 && rows[t].prev >= 0; back--) t = rows[t].prev;
+    return back == 0 ? rows[t].token : (int64_t)ids_of(j, seq)[j->n->n_gram - 1 - back] - 1;
+}
+
+static void ngram_row(void *arg, int64_t t, int32_t thread)
+{
+    const ngram_job *j = arg;
+    const hn_ngram *n = j->n;
+    const int64_t d = n->w->n_in;
+    uint64_t m = (uint64_t)id_before(j, t, 0) * n->mul[0];
+    float *y = n->y->p + t * (n->n_gram - 1) * n->per_gram * d;
+    bool cut = false;
+    for (int32_t k = 1, h = 0; k < n->n_gram; k++) {
+        int64_t id = cut ? -1 : id_before(j, t, k);
+        cut = cut || id < 0 || id == n->eos;
+        m ^= (uint64_t)(cut ? n->eos : id) * n->mul[k];
+        for (int32_t i = 0; i < n->per_gram; i++, h++, y += d)
+            cpu_open_row(y, n->w, j->ti, (int64_t)(m % n->size[h] + n->at[h]), 0, d);
+    }
+}
+
+/* The ids of t's sequence, of which it is the last row, in ascending order, for each comes from its own place or a
+ * later one. */
+static void keep_ids(const ngram_job *j, int64_t t)
+{
+    const int32_t last = j->n->n_gram - 1;
+    float *ids = ids_of(j, j->c->step.rows[t].seq);
+    for (int32_t i = 0; i < last; i++) ids[i] = (float)(id_before(j, t, last - 1 - i) + 1);
+}
+
+void cpu_ngram(hn_backend *b, const hn_ngram *n, const hn_state *state)
+{
+    ngram_job j = { .c = cpu_self(b), .n = n, .state = state, .ti = hn_type_get(n->w->type) };
+    const hn_step_block *step = &j.c->step;
+    cpu_wrote(j.c, n->y);
+    cpu_for_rows(j.c, ngram_row, &j, step->n_tok, (n->n_gram - 1) * n->per_gram * n->w->n_in);
+    for (int64_t t = 0; t < step->n_tok; t++)
+        if (step->rows[t].last) keep_ids(&j, t);
 }
 
 /* ---- heads --------------------------------------------------------------------------------------------- */

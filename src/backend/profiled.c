@@ -58,6 +58,7 @@ static void add_attention(hn_op_event *e, const hn_step_block *step)
         int64_t n = !e->both ? r->pos + 1 : e->window ? r->pos + e->window / 2 + 1 : r->end;
         uint64_t end = (uint64_t)(e->both && n > r->end ? r->end : n);
         uint64_t from = e->window && n > e->window ? (uint64_t)(n - e->window) : 0;
+        if (e->most && end - from > (uint64_t)e->most) from = end - (uint64_t)e->most; /* as many, wherever they are */
         n_kv += (double)(end - from);
         if (end > most) most = end;
         if (from < least) least = from;
@@ -108,6 +109,7 @@ static const char *const op_names[HN_OP_KINDS] = {
     [HN_OP_MOE_DOWN] = "experts_down", [HN_OP_CONV] = "conv",
     [HN_OP_DELTA] = "delta",           [HN_OP_SSM] = "ssm",
     [HN_OP_STREAMS] = "streams",       [HN_OP_SPARSE_GLU] = "sparse_gate",
+    [HN_OP_NGRAM] = "ngram",           [HN_OP_INDEX] = "index",
 };
 
 /* A product by its weight, and several by the first. */
@@ -144,6 +146,10 @@ static const struct {
     [HN_ROLE_ALTUP_COEF] = { "altup_coef", "altup_coef" },
     [HN_ROLE_LAUREL_L] = { "laurel_l", "laurel_l" },
     [HN_ROLE_LAUREL_R] = { "laurel_r", "laurel_r" },
+    [HN_ROLE_HYPER_DOWN] = { "hc_down", "hc_down_inject" },
+    [HN_ROLE_HYPER_UP] = { "hc_up", "hc_up" },
+    [HN_ROLE_NGRAM_KEY] = { "ple_key", "ple_key_value" },
+    [HN_ROLE_INDEX_Q] = { "indexer_q", "indexer_qk" },
     [HN_ROLE_PLE_GATE] = { "inp_gate", "inp_gate" },
     [HN_ROLE_PLE_PROJ] = { "proj", "proj" },
     [HN_ROLE_SSM_IN] = { "ssm_in", "ssm_in" },
@@ -342,6 +348,30 @@ static void correct(hn_backend *b, const hn_streams *s)
     record(p, HN_OP_STREAMS, s->n_tok, start, end);
 }
 
+static void inject(hn_backend *b, const hn_wide *w)
+{
+    TIMED(inject(in, w));
+    record(p, HN_OP_STREAMS, w->n_tok, start, end);
+}
+
+static void fold(hn_backend *b, const hn_wide *w)
+{
+    TIMED(fold(in, w));
+    record(p, HN_OP_STREAMS, w->n_tok, start, end);
+}
+
+static void ngram(hn_backend *b, const hn_ngram *n, const hn_state *state)
+{
+    TIMED(ngram(in, n, state));
+    record(p, HN_OP_NGRAM, n_rows(p, HN_ALL), start, end);
+}
+
+static void agree(hn_backend *b, const hn_agree *a)
+{
+    TIMED(agree(in, a));
+    record(p, HN_OP_STREAMS, a->n_tok, start, end);
+}
+
 static void sparse_glu(hn_backend *b, hn_act *out, hn_glu kind, hn_buf *gate, const hn_buf *up, int64_t n,
                        int64_t n_tok, float cut)
 {
@@ -356,9 +386,10 @@ static void matmul(hn_backend *b, hn_act *act, const hn_product *pr, int n)
     for (int i = 0; i < n && i < HN_MAX_PRODUCT; i++) e->w[e->n_weight++] = pr[i].w;
 }
 
-static void glu(hn_backend *b, hn_act *out, hn_act *act, hn_glu kind, const hn_weight *gate, const hn_weight *up)
+static void glu(hn_backend *b, hn_act *out, hn_act *act, hn_glu kind, const hn_weight *gate, const hn_weight *up,
+                float limit)
 {
-    TIMED(glu(in, out, act, kind, gate, up));
+    TIMED(glu(in, out, act, kind, gate, up, limit));
     hn_op_event *e = record(p, HN_OP_GLU, in->op->act_rows(in, act), start, end);
     e->w[e->n_weight++] = gate;
     e->w[e->n_weight++] = up;
@@ -422,6 +453,12 @@ static void latent(hn_backend *b, const hn_latent *l, const hn_kv *kv)
     record(p, HN_OP_HEADS, n_rows(p, HN_ALL), start, end)->kv = kv;
 }
 
+static void index_rows(hn_backend *b, const hn_block_index *x, const hn_kv *kv)
+{
+    TIMED(index(in, x, kv));
+    record(p, HN_OP_INDEX, n_rows(p, HN_ALL), start, end);
+}
+
 static void matmul_heads(hn_backend *b, const hn_head_product *pr)
 {
     TIMED(matmul_heads(in, pr));
@@ -437,6 +474,7 @@ static void attention(hn_backend *b, hn_act *act, const hn_attention *a, const h
     e->which = a->which;
     e->n_head = a->n_head;
     e->window = a->window;
+    e->most = a->index ? ((int64_t)a->index->n_best + 1) * a->index->block - 1 : 0;
     e->both = a->both;
 }
 
@@ -517,6 +555,10 @@ static const hn_backend_ops profile_ops = {
     .loud = loud,
     .predict = predict,
     .correct = correct,
+    .inject = inject,
+    .fold = fold,
+    .ngram = ngram,
+    .agree = agree,
     .sparse_glu = sparse_glu,
     .matmul = matmul,
     .glu = glu,
@@ -525,6 +567,7 @@ static const hn_backend_ops profile_ops = {
     .moe_down = moe_down,
     .heads = heads,
     .latent = latent,
+    .index = index_rows,
     .matmul_heads = matmul_heads,
     .attention = attention,
     .token_shift = token_shift,

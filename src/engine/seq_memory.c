@@ -71,13 +71,14 @@ static bool has_positions(const hn_memory_layer *l)
     return (l->kind & (HN_MEMORY_KV | HN_MEMORY_LATENT)) && l->kv_from < 0;
 }
 
-/* Bytes of a page that layer l has. */
-static size_t layer_bytes(const hn_memory_params *p, const hn_memory_layer *l, size_t *v_at)
+/* Bytes of a page that layer l has, those to where its values and its index begin. */
+static size_t layer_bytes(const hn_memory_params *p, const hn_memory_layer *l, size_t *v_at, size_t *i_at)
 {
     size_t k = HN_PAGE / HN_KEY_BLOCK * hn_cache_block_bytes(p->type, l->d_k) * (size_t)l->n_head_kv,
            v = l->d_v ? HN_PAGE / HN_KEY_BLOCK * hn_cache_block_bytes(p->type, l->d_v) * (size_t)l->n_head_kv : 0;
     *v_at = k;
-    return k + v;
+    *i_at = k + v;
+    return k + v + (size_t)l->d_i * HN_PAGE * sizeof(float);
 }
 
 /* Groups with the bytes of their pages, where each layer lies in them; m->p is set. False: too many groups. */
@@ -94,11 +95,12 @@ static bool make_groups(hn_seq_memory *m)
         while (g < m->n_group && (m->group[g].window != l->window || m->group[g].latent != latent)) g++;
         if (g == HN_MAX_MEMORY_GROUP) return false;
         if (g == m->n_group) m->group[m->n_group++] = (hn_memory_group){ .window = l->window, .latent = latent };
-        size_t v_at, bytes = layer_bytes(&m->p, l, &v_at);
+        size_t v_at, i_at, bytes = layer_bytes(&m->p, l, &v_at, &i_at);
         if (m->group_of) {
             m->group_of[il] = g;
             m->k_at[il] = m->group[g].pool.bytes;
             m->v_at[il] = m->group[g].pool.bytes + v_at;
+            m->i_at[il] = m->group[g].pool.bytes + i_at;
         }
         m->group[g].pool.bytes += bytes;
     }
@@ -218,8 +220,9 @@ hone_status hn_memory_new(hn_seq_memory **out, hn_backend *be, const hn_memory_p
     m->group_of = malloc(n * sizeof *m->group_of);
     m->k_at = calloc(n, sizeof *m->k_at);
     m->v_at = calloc(n, sizeof *m->v_at);
+    m->i_at = calloc(n, sizeof *m->i_at);
     m->state_at = calloc(n, sizeof *m->state_at);
-    bool ok = m->group_of && m->k_at && m->v_at && m->state_at && hn_memory_size(p, &need) && make_groups(m);
+    bool ok = m->group_of && m->k_at && m->v_at && m->i_at && m->state_at && hn_memory_size(p, &need) && make_groups(m);
     if (ok && !m->p.budget) m->p.budget = need.all;
     if (!ok || !alloc_pools(m, &need) || !alloc_sequences(m)) {
         hn_memory_free(m);
@@ -241,8 +244,8 @@ void hn_memory_free(hn_seq_memory *m)
     hn_prefix_tree_free(m->tree);
     for (int32_t i = 0; m->checkpoint && i < m->p.n_checkpoint; i++) free(m->checkpoint[i].tail);
     hn_pages_free(m->ids, ids_bytes(m));
-    void *const all[] = { m->group_of, m->k_at,  m->v_at, m->state_at, m->state_block, m->length,
-                          m->held,     m->n_ids, m->key,  m->call,     m->replaced,    m->checkpoint };
+    void *const all[] = { m->group_of, m->k_at,  m->v_at, m->i_at, m->state_at, m->state_block, m->length,
+                          m->held,     m->n_ids, m->key,  m->call, m->replaced, m->checkpoint };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     free(m);
 }
@@ -261,6 +264,8 @@ hn_kv hn_memory_kv(const hn_seq_memory *m, int32_t il)
                     .head_bytes = HN_PAGE / HN_KEY_BLOCK * hn_memory_k_block(m, il),
                     .n_head_kv = l->n_head_kv,
                     .d = l->d_k,
+                    .i_at = m->i_at[il],
+                    .d_i = l->d_i,
                     .type = m->p.type };
 }
 
@@ -661,12 +666,14 @@ void hn_memory_undo(hn_seq_memory *m, bool ran)
 
 /* ---- bytes of a sequence ---- */
 
-size_t hn_memory_block_at(const hn_seq_memory *m, int32_t il, int32_t seq, int64_t pos, int32_t head, bool v)
+size_t hn_memory_block_at(const hn_seq_memory *m, int32_t il, int32_t seq, int64_t pos, int32_t head, int plane)
 {
     hn_kv kv = hn_memory_kv(m, il);
     uint32_t page = m->tables[kv.group][(size_t)seq * (size_t)m->n_page + (size_t)(pos / HN_PAGE)];
-    size_t block = v ? hn_memory_v_block(m, il) : hn_memory_k_block(m, il);
-    return (v ? kv.v_at : kv.k_at) + hn_kv_at(&kv, page, head) + (size_t)(pos % HN_PAGE / HN_KEY_BLOCK) * block;
+    const size_t block = hn_memory_block(m, il, plane), at = plane == HN_PLANE_INDEX ? kv.i_at
+                                                             : plane                 ? kv.v_at
+                                                                                     : kv.k_at;
+    return at + hn_kv_at(&kv, page, head) + (size_t)(pos % HN_PAGE / HN_KEY_BLOCK) * block;
 }
 
 int32_t hn_memory_from(const hn_seq_memory *m, int32_t il, int32_t length)

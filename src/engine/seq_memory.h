@@ -3,9 +3,9 @@
  * computed. The bytes are the backend's and are moved by its operations alone.
  *
  * A memory group is a set of layers that keep the same positions: all of them, the last W, or latent rows. A page holds
- * HN_PAGE positions of all layers of its group: [layer]{ K [head], V [head] }. A sequence has a table of page numbers
- * for each group, and one block for the states of all recurrent layers. Whoever writes to what others hold too gets a
- * copy first. */
+ * HN_PAGE positions of all layers of its group: [layer]{ K [head], V [head], rows of its index }. A sequence has a
+ * table of page numbers for each group, and one block for the states of all recurrent layers. Whoever writes to what
+ * others hold too gets a copy first. */
 #ifndef HN_SEQ_MEMORY_H
 #define HN_SEQ_MEMORY_H
 
@@ -81,7 +81,7 @@ typedef struct hn_seq_memory {
     int32_t n_group;
     const uint32_t *tables[HN_MAX_MEMORY_GROUP]; /* of each group */
     int32_t *group_of;                           /* [n_layer], −1: none */
-    size_t *k_at, *v_at;                         /* [n_layer] bytes from the start of a page */
+    size_t *k_at, *v_at, *i_at;                  /* [n_layer] bytes from the start of a page */
     hn_page_pool states;                         /* blocks */
     uint64_t state_floats;                       /* of a block; 0: no layer has states */
     uint64_t *state_at;                          /* [n_layer] floats from the start of a block */
@@ -192,6 +192,18 @@ static inline size_t hn_memory_v_block(const hn_seq_memory *m, int32_t il)
 {
     return m->p.layer[il].d_v ? hn_cache_block_bytes(m->p.type, m->p.layer[il].d_v) : 0;
 }
+/* What a layer keeps of a position is in planes: K, or latent rows; V; rows of an index, of all heads one. Is that one
+ * there, of that head? */
+enum { HN_PLANE_K = 0, HN_PLANE_V, HN_PLANE_INDEX, HN_PLANES };
+static inline size_t hn_memory_block(const hn_seq_memory *m, int32_t il, int plane)
+{
+    if (plane == HN_PLANE_INDEX) return (size_t)m->p.layer[il].d_i * HN_KEY_BLOCK * sizeof(float);
+    return plane ? hn_memory_v_block(m, il) : hn_memory_k_block(m, il);
+}
+static inline bool hn_memory_has_plane(const hn_seq_memory *m, int32_t il, int32_t head, int plane)
+{
+    return plane == HN_PLANE_K || ((plane != HN_PLANE_INDEX || !head) && hn_memory_block(m, il, plane));
+}
 uint64_t hn_memory_bytes_at(const hn_seq_memory *m, int32_t length); /* of a sequence that shares nothing */
 uint64_t hn_memory_bytes_to(const hn_seq_memory *m, int32_t length); /* at most on its way there, page by page */
 /* Do sequences 0 … n − 1 of these lengths fit, and nothing else? */
@@ -207,8 +219,8 @@ static inline bool hn_memory_state_at(const hn_seq_memory *m, int32_t seq, size_
     *at = (size_t)b * m->states.bytes;
     return true;
 }
-/* Where 16 positions of a head begin, pos among them: bytes of kv's buffer to K, or to V. */
-size_t hn_memory_block_at(const hn_seq_memory *m, int32_t il, int32_t seq, int64_t pos, int32_t head, bool v);
+/* Where 16 positions of a head begin, pos among them: bytes of kv's buffer to that plane. */
+size_t hn_memory_block_at(const hn_seq_memory *m, int32_t il, int32_t seq, int64_t pos, int32_t head, int plane);
 /* Tables of the step: by group, and the numbers of state blocks. */
 static inline void hn_memory_step(const hn_seq_memory *m, hn_step_block *step)
 {

@@ -172,13 +172,15 @@ hone_status hone_seq_copy(hone_session *s, int32_t dst, int32_t src, hone_error 
     return HONE_OK;
 }
 
-hn_plane hn_plane_of(const hone_session *s, int32_t il, bool second)
+hn_plane hn_plane_of(const hone_session *s, int32_t il, int which)
 {
     const hn_memory_layer *l = &s->mem->p.layer[il];
-    return (hn_plane){ .second = second,
-                       .rows = second || (l->kind & HN_MEMORY_LATENT),
-                       .d = second ? l->d_v : l->d_k,
-                       .block = second ? hn_memory_v_block(s->mem, il) : hn_memory_k_block(s->mem, il) };
+    const int64_t d[HN_PLANES] = { l->d_k, l->d_v, l->d_i };
+    return (hn_plane){ .which = which,
+                       .rows = which != HN_PLANE_K || (l->kind & HN_MEMORY_LATENT),
+                       .exact = which == HN_PLANE_INDEX,
+                       .d = d[which],
+                       .block = hn_memory_block(s->mem, il, which) };
 }
 
 /* Of n_row rows of 16 items each, those behind the first `keep`. Returns the end. */
@@ -194,7 +196,7 @@ void hn_plane_clear(const hone_session *s, const hn_plane *plane, char *p, int64
     size_t tail = (size_t)(len % HN_KEY_BLOCK);
     if (!tail) return;
     p += (size_t)(len / HN_KEY_BLOCK) * plane->block;
-    if (s->cache != HN_CACHE_Q8_0) {
+    if (plane->exact || s->cache != HN_CACHE_Q8_0) {
         if (plane->rows) clear_items(p, 1, tail, plane->block / HN_KEY_BLOCK);
         else clear_items(p, d, tail, plane->block / HN_KEY_BLOCK / d);
         return;
@@ -224,9 +226,10 @@ static void each_piece(const hone_session *s, int32_t seq, int32_t length, piece
             int64_t end = (at / UNIT + 1) * UNIT < length ? (at / UNIT + 1) * UNIT : length;
             size_t n = (size_t)((end - at + HN_KEY_BLOCK - 1) / HN_KEY_BLOCK);
             for (int32_t h = 0; h < s->kv[il].n_head_kv; h++)
-                for (int i = 0; i < (hn_memory_v_block(m, il) ? 2 : 1); i++) {
-                    const hn_plane p = hn_plane_of(s, il, i > 0);
-                    size_t where = hn_memory_block_at(m, il, seq, at, h, p.second);
+                for (int i = 0; i < HN_PLANES; i++) {
+                    if (!hn_memory_has_plane(m, il, h, i)) continue;
+                    const hn_plane p = hn_plane_of(s, il, i);
+                    size_t where = hn_memory_block_at(m, il, seq, at, h, i);
                     fn(s, arg, &(piece){ s->kv[il].mem, where, n * p.block, p, end - at });
                 }
             at = end;
@@ -292,8 +295,9 @@ static size_t bytes_at(const hone_session *s, int32_t length)
     for (int32_t il = 0; il < s->model->hp.n_layer; il++) {
         int32_t from = hn_memory_from(m, il, length);
         size_t held = from < 0 ? 0 : (size_t)(length - from),
-               block = hn_memory_k_block(m, il) + hn_memory_v_block(m, il);
-        n += (held + HN_KEY_BLOCK - 1) / HN_KEY_BLOCK * block * (size_t)s->kv[il].n_head_kv;
+               block = (hn_memory_k_block(m, il) + hn_memory_v_block(m, il)) * (size_t)s->kv[il].n_head_kv +
+                       hn_memory_block(m, il, HN_PLANE_INDEX);
+        n += (held + HN_KEY_BLOCK - 1) / HN_KEY_BLOCK * block;
     }
     return n;
 }

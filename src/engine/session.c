@@ -53,11 +53,18 @@ static hone_status open_backend(hone_session *s, hone_error *err)
                             .level = ctx->level,
                             .n_tok = s->n_chunk,
                             .max_n_in = max3(longest_row(s->model), (int64_t)hp->n_head * hp->head_dim, widest_ff(hp)),
-                            .max_n_out = max3(hp->n_embd, widest_ff(hp), hp->moe.n_used * ((int64_t)hp->moe.n_ff + 32)),
+                            .max_n_out = max3(hp->n_embd * max3(hp->n_hyper, 1, 0), widest_ff(hp),
+                                              hp->moe.n_used * ((int64_t)hp->moe.n_ff + 32)),
                             .n_ctx = s->n_ctx,
                             .n_expert = hp->moe.n_expert,
                             .n_used = hp->moe.n_used };
     attention_sizes(s->model, &p);
+    if (hp->index.block) {
+        p.n_block = s->n_ctx / hp->index.block;
+        p.n_chosen = (int64_t)hp->index.block * (hp->index.n_best + 1);
+        if (p.n_chosen > s->n_ctx) p.n_chosen = s->n_ctx;
+        if (p.n_block <= hp->index.n_best) p.n_block = p.n_chosen = 0; /* every query sees everything */
+    }
     hone_status st = hn_backend_open(&s->be, ctx->backend, &p, err);
     if (st != HONE_OK) return st;
     const hn_upload u = hn_model_upload(s->model, s->n_ctx);

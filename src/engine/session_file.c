@@ -3,9 +3,10 @@
  *   head_dim, n_seq, the adapters (folded hash of them, 0: none, SEVERAL: not the same of all sequences); i32
  *   length[n_seq]; with SEVERAL u32 the adapters of each; then per sequence, layer and head:
  * K blocks of 16 positions (lanes past the length are zero), V rows (q8_0: blocks of 16, rows past the length zero);
- * u64 FNV-1a of all before. Layers with latent rows have these in place of K and V, as V; windowed ones begin with the
- * first page that their window needs. A model with states has, behind the positions of each sequence that has a
- * what all its layers keep, f32; one without positions has RECURRENT in place of the cache type.
+ * behind the first head's the rows of an index, f32; u64 FNV-1a of all before. Layers with latent rows have these in
+ * place of K and V, as V; windowed ones begin with the first page that their window needs. A model with states has,
+ * behind the positions of each sequence that has a what all its layers keep, f32; one without positions has RECURRENT
+ * in place of the cache type.
  * Sealed (base/sealed.h). Everything is checked before the session is touched. */
 #include "base/sealed.h"
 #include "engine/snapshot.h"
@@ -81,8 +82,6 @@ static const char *cache_name(uint32_t type)
     return type < HN_CACHE_TYPES ? names[type] : "unknown to this version";
 }
 
-static int n_planes(const hone_session *s, int32_t il) { return hn_memory_v_block(s->mem, il) ? 2 : 1; }
-
 /* Bytes that the backend has of so many positions, and the file. */
 static size_t held_bytes(const hn_plane *p, int64_t len)
 {
@@ -90,7 +89,8 @@ static size_t held_bytes(const hn_plane *p, int64_t len)
 }
 static size_t file_bytes(const hone_session *s, const hn_plane *p, int64_t len)
 {
-    return !p->rows || s->cache == HN_CACHE_Q8_0 ? held_bytes(p, len) : (size_t)len * (p->block / HN_KEY_BLOCK);
+    return !p->rows || (s->cache == HN_CACHE_Q8_0 && !p->exact) ? held_bytes(p, len)
+                                                                : (size_t)len * (p->block / HN_KEY_BLOCK);
 }
 
 /* ---- saving ---------------------------------------------------------------------------------- */
@@ -109,7 +109,7 @@ static bool next_piece(head_walk *w, const hone_session *s, int32_t seq, int32_t
     int64_t len = s->mem->length[seq], end = (w->pos / HN_PAGE + 1) * HN_PAGE;
     if (w->pos >= len) return false;
     w->n = (end < len ? end : len) - w->pos;
-    w->at = hn_memory_block_at(s->mem, il, seq, w->pos, ih, p->second);
+    w->at = hn_memory_block_at(s->mem, il, seq, w->pos, ih, p->which);
     w->bytes = held_bytes(p, w->n);
     w->pos += w->n;
     return true;
@@ -125,8 +125,9 @@ static int64_t first_of(const hone_session *s, int32_t il, int32_t length)
 static void put_head(hn_sealing *o, const hone_session *s, int32_t seq, int32_t il, int32_t ih, char *host)
 {
     int64_t first = first_of(s, il, s->mem->length[seq]);
-    for (int i = 0; i < n_planes(s, il); i++) {
-        const hn_plane p = hn_plane_of(s, il, i > 0);
+    for (int i = 0; i < HN_PLANES; i++) {
+        if (!hn_memory_has_plane(s->mem, il, ih, i)) continue;
+        const hn_plane p = hn_plane_of(s, il, i);
         for (head_walk w = { .pos = first }; next_piece(&w, s, seq, il, ih, &p);) {
             s->be->op->read(s->be, host, s->kv[il].mem, w.at, w.bytes);
             hn_plane_clear(s, &p, host, w.n); /* past the length is what a longer sequence left */
@@ -159,9 +160,11 @@ static uint64_t sequence_bytes(const hone_session *s, int32_t len)
     uint64_t n = len ? hn_state_bytes(s) : 0;
     for (int32_t il = 0; il < s->model->hp.n_layer; il++) {
         int64_t held = len - first_of(s, il, len);
-        for (int i = 0; i < n_planes(s, il); i++) {
-            const hn_plane p = hn_plane_of(s, il, i > 0);
-            n += (uint64_t)file_bytes(s, &p, held) * (uint64_t)s->kv[il].n_head_kv;
+        for (int i = 0; i < HN_PLANES; i++) {
+            if (!hn_memory_has_plane(s->mem, il, 0, i)) continue;
+            const hn_plane p = hn_plane_of(s, il, i);
+            const int32_t heads = i == HN_PLANE_INDEX ? 1 : s->kv[il].n_head_kv;
+            n += (uint64_t)file_bytes(s, &p, held) * (uint64_t)heads;
         }
     }
     return n;
@@ -192,8 +195,8 @@ static size_t host_bytes(const hone_session *s)
 {
     size_t most = (size_t)64 << 10;
     for (int32_t il = 0; il < s->model->hp.n_layer; il++)
-        for (int i = 0; i < n_planes(s, il); i++) {
-            const hn_plane p = hn_plane_of(s, il, i > 0);
+        for (int i = 0; i < HN_PLANES; i++) {
+            const hn_plane p = hn_plane_of(s, il, i);
             most = held_bytes(&p, HN_PAGE) > most ? held_bytes(&p, HN_PAGE) : most;
         }
     return most;
@@ -309,8 +312,9 @@ static hone_status check_file(const hone_session *s, const char *path, const hn_
 static const unsigned char *get_head(hone_session *s, int32_t seq, int32_t il, int32_t ih, const unsigned char *at)
 {
     int64_t first = first_of(s, il, s->mem->length[seq]);
-    for (int i = 0; i < n_planes(s, il); i++) {
-        const hn_plane p = hn_plane_of(s, il, i > 0);
+    for (int i = 0; i < HN_PLANES; i++) {
+        if (!hn_memory_has_plane(s->mem, il, ih, i)) continue;
+        const hn_plane p = hn_plane_of(s, il, i);
         for (head_walk w = { .pos = first }; next_piece(&w, s, seq, il, ih, &p);) {
             size_t n = file_bytes(s, &p, w.n);
             s->be->op->write(s->be, s->kv[il].mem, w.at, at, n);

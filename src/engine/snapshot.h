@@ -21,14 +21,15 @@ struct hone_snapshot {
 hone_status hn_snapshot_fits(const hone_session *s, int32_t seq, uint64_t adapters, const hone_snapshot *p,
                              hone_error *err);
 
-/* What a layer keeps of a head is in planes: K and V, or latent rows, which lie as V does. */
+/* What a layer keeps of a head is in planes: K and V, or latent rows, which lie as V does, as do an index's. */
 typedef struct hn_plane {
-    bool second; /* of two */
-    bool rows;   /* lies as V: position by position */
+    int which;  /* HN_PLANE_… */
+    bool rows;  /* lies as V: position by position */
+    bool exact; /* f32, whatever the cache is */
     int64_t d;
     size_t block; /* bytes of 16 positions */
 } hn_plane;
-hn_plane hn_plane_of(const hone_session *s, int32_t il, bool second);
+hn_plane hn_plane_of(const hone_session *s, int32_t il, int which);
 /* p: whole blocks that hold len positions of it, read from the backend. What is past them in the last block belongs to
  * whoever had the page before: zeros. */
 void hn_plane_clear(const hone_session *s, const hn_plane *plane, char *p, int64_t len);

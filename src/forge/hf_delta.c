@@ -8,6 +8,7 @@
 /* ---- numbers ----- */
 
 #define RECURS "linear_attention"
+#define INDEXED "|indexed_attention" /* Qwen 4's */
 
 #define GDN_ROWS                                                                                                  \
     MORE("linear_num_key_heads", NULL), MORE("linear_num_value_heads", NULL), MORE("linear_key_head_dim", NULL),  \
@@ -36,7 +37,7 @@ static hone_status put_order(hn_hf *f, hone_error *err)
     memset(recurs, 0, (size_t)n_block);
     for (int64_t il = 0; il < l.n && l.list; il++) {
         recurs[il] = hn_hf_layer_is(l.list, il, RECURS);
-        if (!recurs[il] && !hn_hf_layer_is(l.list, il, ATTENDS))
+        if (!recurs[il] && !hn_hf_layer_is(l.list, il, ATTENDS INDEXED))
             return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: layer_types[%lld], expected one of " RECURS "|" ATTENDS,
                            f->path, (long long)il);
         regular &= period > 0 && recurs[il] == ((il + 1) % period != 0);
@@ -46,12 +47,12 @@ static hone_status put_order(hn_hf *f, hone_error *err)
 }
 
 /* Parts of positions of several inputs: of text all are equal, but other programs ask for the key. Unsaid, they are
- * what Qwen3.5's classes have. */
+ * what the classes of Qwen3.5 and 4 have. */
 static hone_status put_sections(hn_hf *f, hone_error *err)
 {
     const json_t *rope = hn_hf_get(f, "rope_parameters|rope_scaling"), *list = json_object_get(rope, "mrope_section");
     int32_t part[4] = { 11, 11, 10 };
-    if (!json_is_array(list) && strncmp(f->of->arch, "qwen35", 6)) return HONE_OK;
+    if (!json_is_array(list) && !strcmp(f->of->arch, "qwen3next")) return HONE_OK;
     for (size_t i = 0; i < 4 && json_is_array(list); i++)
         part[i] = (int32_t)json_integer_value(json_array_get(list, i));
     return hn_hf_put_layers(f, "rope.dimension_sections", HONE_KV_I32, part, 4, err);
@@ -245,6 +246,205 @@ static const hn_hf_class qwen35_moe = { .names = "Qwen3_5MoeForCausalLM|Qwen3_5M
                                         .part = 0.25,
                                         .more = gdn_more };
 
+/* ---- a wide stream, an index, n-grams: Qwen 4 ----- */
+
+#define NGRAMS "ple.ple_embedding."
+
+/* What the layer with n-grams has, layer from 0: "model.layers.IL.ple.ple_embedding.PART". */
+static void ngram_name(char out[320], int64_t il, const char *part)
+{
+    snprintf(out, 320, "model.layers.%lld." NGRAMS "%s", (long long)il, part);
+}
+
+/* Whole numbers that are no weights: of a hash. */
+static hone_status put_hash(hn_hf *f, int64_t il, const char *part, const char *key, int64_t n, hone_error *err)
+{
+    char name[320];
+    uint8_t raw[8 * HN_MAX_NGRAM_HEADS];
+    uint64_t v[HN_MAX_NGRAM_HEADS];
+    hone_status st;
+    ngram_name(name, il, part);
+    const hn_ckpt_tensor *t = hn_hf_find(f, name);
+    if (!t || t->raw != HN_RAW_I64 || t->n_dim != 1 || t->ne[0] != (uint64_t)n)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor %s%s; expected %lld whole numbers of 64 bits, as %s says",
+                       f->c->path, name, t ? " is of another shape or type" : " is missing", (long long)n, f->path);
+    TRY(hn_source_read(&f->c->part[t->part], t->off, raw, t->n_bytes, err));
+    for (int64_t i = 0; i < n; i++) {
+        v[i] = 0;
+        for (int b = 0; b < 8; b++) v[i] |= (uint64_t)raw[8 * i + b] << 8 * b;
+    }
+    f->used[t - f->c->t] = (uint64_t)n;
+    return hn_hf_put_layers(f, key, HONE_KV_U64, v, n, err);
+}
+
+/* The first of a config's ids of the end; -1: none. */
+static int64_t first_end(hn_hf *f)
+{
+    const json_t *eos = hn_hf_get(f, "eos_token_id");
+    if (json_is_array(eos)) eos = json_array_get(eos, 0);
+    return json_is_integer(eos) ? json_integer_value(eos) : -1;
+}
+
+static hone_status put_ngrams(hn_hf *f, hone_error *err)
+{
+    const json_t *ids = hn_hf_get(f, "ple_layer_ids");
+    int64_t size, per, width, n_embd, taps, eos = first_end(f);
+    hone_status st;
+    TRY(hn_hf_whole(f, "hidden_size", 0, &n_embd, err));
+    TRY(hn_hf_whole(f, "ple_embed_dim", n_embd, &width, err));
+    TRY(hn_hf_whole(f, "ngram_size", 3, &size, err));
+    TRY(hn_hf_whole(f, "heads_per_ngram", 8, &per, err));
+    TRY(hn_hf_whole(f, "ple_conv_kernel_size", 4, &taps, err));
+    if (!json_array_size(ids)) return HONE_OK;
+    const int64_t il = json_integer_value(json_array_get(ids, 0)) - 1, heads = (size - 1) * per;
+    if (json_array_size(ids) != 1 || il < 0) return hn_hf_refuse(f, "ple_layer_ids", ids, "one layer, from 1 on", err);
+    if (size < 2 || size > HN_MAX_NGRAM || heads < 1 || heads > HN_MAX_NGRAM_HEADS || width % heads || eos < 0)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                       "%s: ngram_size = %lld, heads_per_ngram = %lld, ple_embed_dim = %lld, eos_token_id = %lld, "
+                       "expected n-grams of 2 to %d with at most %d heads of equal widths, and an end",
+                       f->path, (long long)size, (long long)per, (long long)width, (long long)eos, HN_MAX_NGRAM,
+                       HN_MAX_NGRAM_HEADS);
+    TRY(hn_hf_put_layers(f, "ple.layers", HONE_KV_U32, &(uint32_t){ (uint32_t)il }, 1, err));
+    TRY(hn_hf_put_u32(f, "ple.ngram_size", (uint32_t)size, err));
+    TRY(hn_hf_put_u32(f, "ple.heads_per_ngram", (uint32_t)per, err));
+    TRY(hn_hf_put_u32(f, "ple.conv_kernel", (uint32_t)taps, err));
+    TRY(hn_hf_put_u32(f, "ple.eos_token_id", (uint32_t)eos, err));
+    TRY(hn_hf_put_u32(f, "embedding_length_per_layer_input", (uint32_t)(width / heads), err));
+    TRY(put_hash(f, il, "layer_multipliers", "ple.layer_multipliers", size, err));
+    TRY(put_hash(f, il, "ngram_heads_offsets", "ple.head_offsets", heads, err));
+    return put_hash(f, il, "ngram_heads_vocab_sizes", "ple.head_vocab_sizes", heads, err);
+}
+
+static hone_status qwen4_more(hn_hf *f, hone_error *err)
+{
+    const json_t *gate = hn_hf_get(f, "output_gate_type"), *image = json_object_get(f->root, "image_token_id");
+    hn_hf_layers l;
+    int64_t ratio, period;
+    hone_status st;
+    TRY(gdn_more(f, err));
+    if (!gate || strcmp(json_is_string(gate) ? json_string_value(gate) : "", "sigmoid")) /* unsaid it is silu */
+        return hn_hf_refuse(f, "output_gate_type", gate, "\"sigmoid\"", err);
+    TRY(hn_hf_whole(f, "indexer_compress_ratio", 0, &ratio, err));
+    TRY(hn_hf_read_layers(f, "layer_types", &l, err));
+    TRY(hn_hf_whole(f, "full_attention_interval", 4, &period, err));
+    int32_t *of = hn_arena_alloc(f->arena, (size_t)l.n * sizeof *of);
+    if (!of) return HN_FAIL(err, HONE_E_NOMEM, "%s: tables of layers", f->path);
+    for (int64_t il = 0; il < l.n; il++) {
+        bool recurs = l.list ? hn_hf_layer_is(l.list, il, RECURS) : period < 1 || (il + 1) % period;
+        of[il] = recurs ? 0 : (int32_t)ratio;
+    }
+    TRY(hn_hf_put_layers(f, "attention.compress_ratios", HONE_KV_I32, of, l.n, err));
+    TRY(put_ngrams(f, err));
+    return json_is_integer(image) && json_array_size(hn_hf_get(f, "ple_layer_ids"))
+               ? hn_hf_put_u32(f, "ple.image_token_id", (uint32_t)json_integer_value(image), err)
+               : HONE_OK;
+}
+
+/* Rows k, in the parts that checkpoints are saved in, or in one (k 0). NULL: there are none. */
+static const hn_ckpt_tensor *ngram_part(const hn_hf *f, uint64_t k, char name[320])
+{
+    char part[64];
+    ngram_name(name, f->m->hp.ngram.layer, "ngram_embedding.weight");
+    const hn_ckpt_tensor *t = hn_hf_find(f, name);
+    if (t) return k ? NULL : t;
+    snprintf(part, sizeof part, "ngram_embedding.shard_%llu.weight", (unsigned long long)k);
+    ngram_name(name, f->m->hp.ngram.layer, part);
+    return hn_hf_find(f, name);
+}
+
+static void qwen4_tune(hn_hf *f)
+{
+    char name[320];
+    hn_ngram_numbers *n = &f->m->hp.ngram;
+    const hn_ckpt_tensor *t;
+    if (!n->n_gram) return;
+    n->n_row = 0;
+    for (uint64_t k = 0; (t = ngram_part(f, k, name)); k++) n->n_row += (int64_t)t->ne[1];
+}
+
+static hone_status ngram_table(hn_hf *f, const hn_hf_at *at, hone_error *err)
+{
+    char name[320];
+    const hn_ckpt_tensor *t;
+    hone_status st;
+    TRY(hn_hf_begin(f, at->name, at->n_dim, at->ne, err));
+    for (uint64_t k = 0; k == 0 || ngram_part(f, k, name); k++) {
+        t = ngram_part(f, k, name);
+        TRY(hn_hf_need(&t, f, name, 2, (uint64_t[]){ at->ne[0], t ? t->ne[1] : 1 }, err));
+        hn_hf_view v = hn_hf_all(t);
+        TRY(hn_hf_add(f, &v, err));
+    }
+    return HONE_OK;
+}
+
+/* Queries' rows come first. */
+static hone_status index_rows(hn_hf *f, const hn_hf_at *at, hone_error *err)
+{
+    const hn_index_numbers *n = &f->m->hp.index;
+    const uint64_t w = at->ne[0], all = (uint64_t)(n->n_head + 1) * (uint64_t)n->d;
+    const bool key = strstr(at->name, "k_proj") != NULL;
+    return hn_hf_make(
+        f, at, 2, (uint64_t[]){ w, all },
+        &(hn_hf_view){ .first = key ? (all - (uint64_t)n->d) * w : 0, .n = { w * at->ne[1] }, .stride = { 1 } }, err);
+}
+
+#define HYPER_NAMES(gguf, module)                                                                                 \
+    { gguf "_norm", module ".hc_norm", hn_hf_plus_one }, { gguf "_down", module ".input_mix_weight_down", NULL }, \
+        { gguf "_up", module ".input_mix_weight_up", NULL },                                                      \
+    {                                                                                                             \
+        gguf "_inject", module ".block_inject_weight", NULL                                                       \
+    }
+static const hn_hf_name qwen4_names[] = {
+    HYPER_NAMES("hc_attn", "attn_hyper_connection"),
+    HYPER_NAMES("hc_ffn", "mlp_hyper_connection"),
+    HYPER_NAMES("output_hc", "hyper_connection_mixer"),
+    { "indexer.q_proj", "self_attn.indexer.index_qk_proj", index_rows },
+    { "indexer.k_proj", "self_attn.indexer.index_qk_proj", index_rows },
+    { "indexer.q_norm", "self_attn.indexer.q_layernorm", hn_hf_plus_one },
+    { "indexer.k_norm", "self_attn.indexer.k_layernorm", hn_hf_plus_one },
+    { "per_layer_token_embd", "layers.*", ngram_table },
+    { "ple_key", "ple.key_proj", NULL },
+    { "ple_value", "ple.value_proj", NULL },
+    { "ple_norm_key", "ple.norm_key", hn_hf_plus_one },
+    { "ple_norm_query", "ple.norm_query", hn_hf_plus_one },
+    { "ple_norm_conv", "ple.norm_conv", hn_hf_plus_one },
+    { "ple_conv1d", "ple.conv1d", hn_hf_reshaped },
+    GDN_NAMES,
+    TILED_NAMES,
+    GDN_MOE_NAMES,
+    NAMES_END,
+};
+static const hn_hf_key qwen4_keys[] = { GDN_ROWS,
+                                        GDN_MOE_ROWS,
+                                        U32_OR("hc_count", "hyper_connection.count", 4),
+                                        U32_OR("hc_lowrank", "hyper_connection.low_rank", 320),
+                                        U32("indexer_n_heads", "attention.indexer.head_count"),
+                                        U32("indexer_head_dim", "attention.indexer.key_length"),
+                                        U32("indexer_budget", "attention.indexer.top_k"),
+                                        ONLY("indexer_kv_heads", 1),
+                                        MORE("indexer_compress_ratio", NULL),
+                                        MORE("output_gate_type", NULL),
+                                        MORE("ple_layer_ids", NULL),
+                                        MORE("ple_embed_dim", NULL),
+                                        MORE("ple_conv_kernel_size", NULL),
+                                        MORE("ngram_size", NULL),
+                                        MORE("heads_per_ngram", NULL),
+                                        KEYS_END };
+static const hn_hf_class qwen4 = {
+    .names = "Qwen4ExpForCausalLM|Qwen4ExpForConditionalGeneration",
+    .types = "qwen4_exp_text",
+    .arch = "qwen4exp",
+    .keys = qwen4_keys,
+    .tensors = qwen4_names,
+    .idle = GDN_IDLE
+    "ngram_vocab_size_base make_ngram_vocab_size_divisible_by seed split_ngram_parts number_of_conv_states",
+    .left = "mtp.*",
+    .part = 0.25,
+    .fits = hn_hf_never,
+    .more = qwen4_more,
+    .tune = qwen4_tune
+};
+
 /* ---- Kimi-Linear ----- */
 
 /* Of dense layers: as published, or as transformers saves them. */
@@ -374,4 +574,4 @@ static const hn_hf_class kimi = { .names = "KimiLinearForCausalLM",
                                   .idle = ROUTER_IDLE "num_nextn_predict_layers rope_theta rope_scaling",
                                   .more = kimi_more };
 
-const hn_hf_class *const hn_hf_delta[] = { &qwen3next, &qwen35, &qwen35_moe, &kimi, NULL };
+const hn_hf_class *const hn_hf_delta[] = { &qwen3next, &qwen35, &qwen35_moe, &qwen4, &kimi, NULL };

@@ -303,9 +303,9 @@ static hone_status add_list(hn_hf *f, const json_t *o, const char *key, const ch
 static hone_status add_llama3(hn_hf *f, const rope *r, hone_error *err)
 {
     double factor, low, high;
-    size_t n = (size_t)f->m->hp.n_rot / 2;
+    const size_t n = (size_t)f->m->hp.n_rot / 2, all = f->m->hp.n_factor ? (size_t)f->m->hp.n_factor : n;
     hone_status st;
-    float *v = hn_arena_alloc(f->arena, n * sizeof *v);
+    float *v = hn_arena_alloc(f->arena, all * sizeof *v);
     if (!v) return HN_FAIL(err, HONE_E_NOMEM, "%s: %zu factors", f->path, n);
     TRY(need_number(f, r->all, "factor", &factor, err));
     TRY(need_number(f, r->all, "low_freq_factor", &low, err));
@@ -316,12 +316,13 @@ static hone_status add_llama3(hn_hf *f, const rope *r, hone_error *err)
     double *freq = hn_arena_alloc(f->arena, n * sizeof *freq);
     if (!freq) return HN_FAIL(err, HONE_E_NOMEM, "%s: %zu factors", f->path, n);
     hn_rope_freqs(freq, 2 * (int32_t)n, (float)r->base, NULL, 1);
+    for (size_t i = n; i < all; i++) v[i] = 1; /* of layers that turn more, whose angles are not scaled */
     for (size_t i = 0; i < n; i++) {
         double turns = (double)r->n_orig * freq[i] / two_pi; /* in the first context */
         double smooth = (turns - low) / (high - low);
         v[i] = turns > high ? 1 : turns < low ? (float)factor : (float)(1 / ((1 - smooth) / factor + smooth));
     }
-    return add_given(f, "rope_freqs.weight", v, n, err);
+    return add_given(f, "rope_freqs.weight", v, all, err);
 }
 
 /* Gemma 4's: the first part of all pairs turns, as slowly as if all did; others stand still. */

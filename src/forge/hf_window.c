@@ -1,6 +1,8 @@
 /* hf_window: classes of transformers whose layers differ in what they see, how they turn and how many heads they have:
- * Granite Swash, Laguna. Refuses to know how pieces are walked (hf_make.c). No folder is made of their files. */
+ * Granite Swash, Laguna, Step 3.5. Refuses to know how pieces are walked (hf_make.c). No folder is made of them. */
 #include "forge/hf_rows.h"
+
+#include <stdlib.h>
 
 /* Which layers have the window, as llama.cpp's reader needs it of all of them; where the config does not say, all but
  * the first of so many. */
@@ -222,4 +224,258 @@ static const hn_hf_class laguna = { .names = "LagunaForCausalLM",
                                     .tune = tune_gates,
                                     .more = laguna_more };
 
-const hn_hf_class *const hn_hf_window[] = { &swash, &swash_moe, &laguna, NULL };
+/* ---- Step 3.5, 3.7 ------------------------------------------------------------------------------------------ */
+
+/* Lists of layers may go on with blocks that draft: entry il, or NULL. */
+static const json_t *step_list(hn_hf *f, const char *name, int64_t il)
+{
+    const json_t *list = hn_hf_get(f, name);
+    return json_is_array(list) ? json_array_get(list, (size_t)il) : NULL;
+}
+
+/* Of a layer a number of a list, or what all have. */
+static double step_angle(hn_hf *f, const char *name, int64_t il, double absent)
+{
+    const json_t *all = json_object_get(f->config, name), *one = json_array_get(all, (size_t)il);
+    return json_is_number(one) ? json_number_value(one) : json_is_number(all) ? json_number_value(all) : absent;
+}
+
+/* Published configs have a base and a share of what turns for each layer; transformers' a pair of each kind. */
+static hone_status step_angles(hn_hf *f, int64_t n_layer, const uint8_t *windowed, hone_error *err)
+{
+    static const char *const kinds[] = { "full_attention", "sliding_attention" };
+    const json_t *said = hn_hf_get(f, "rope_parameters"), *scaling = hn_hf_get(f, "rope_scaling");
+    hone_status st;
+    if (json_is_object(json_object_get(said, kinds[0]))) return HONE_OK;
+    json_t *both = json_object();
+    bool ok = both != NULL;
+    for (int swa = 0; swa < 2 && ok; swa++) {
+        int64_t il = 0;
+        while (il < n_layer && windowed[il] != swa) il++;
+        json_t *o = swa || !json_is_object(scaling) ? json_pack("{s:s}", "rope_type", "default")
+                                                    : json_copy((json_t *)(uintptr_t)scaling);
+        ok = o && !json_object_set_new(o, "rope_theta", json_real(step_angle(f, "rope_theta", il, 10000))) &&
+             !json_object_set_new(o, "partial_rotary_factor",
+                                  json_real(step_angle(f, "partial_rotary_factors", il, swa ? 1 : 0.5))) &&
+             !json_object_set_new(both, kinds[swa], o);
+    }
+    if (!ok) {
+        json_decref(both);
+        return HN_FAIL(err, HONE_E_NOMEM, "%s: angles", f->path);
+    }
+    hn_hf_get(f, "partial_rotary_factors");
+    TRY(hn_hf_set(f, "rope_theta", json_null(), err));
+    TRY(hn_hf_set(f, "rope_scaling", json_null(), err));
+    return hn_hf_set(f, "rope_parameters", both, err);
+}
+
+/* As files have it: what turns in windowed layers, and twice what turns in others. */
+static hone_status step_widths(hn_hf *f, hone_error *err)
+{
+    const json_t *of = hn_hf_get(f, "rope_parameters");
+    int64_t d;
+    hone_status st;
+    TRY(hn_hf_whole(f, "head_dim", 128, &d, err));
+    for (int swa = 0; swa < 2; swa++) {
+        const json_t *v =
+            json_object_get(json_object_get(of, swa ? "sliding_attention" : "full_attention"), "partial_rotary_factor");
+        const double part = json_is_number(v) ? json_number_value(v) : 1;
+        if (!(part > 0 && part <= (swa ? 1 : 0.5)))
+            return hn_hf_refuse(f, "partial_rotary_factor", v,
+                                swa ? "more than 0, at most 1" : "more than 0, at most a half", err);
+        TRY(hn_hf_put_u32(f, swa ? "rope.dimension_count_swa" : "rope.dimension_count",
+                          (uint32_t)((double)d * (swa ? part : 2 * part)), err));
+    }
+    f->own_width = true;
+    return HONE_OK;
+}
+
+/* Limits of gates, of null and 0 none. */
+static hone_status step_limits(hn_hf *f, const char *name, const char *key, int64_t n_layer, hone_error *err)
+{
+    const json_t *list = hn_hf_get(f, name);
+    float v[HN_MAX_LAYER];
+    if (!list) return HONE_OK;
+    for (int64_t il = 0; il < n_layer; il++) {
+        const json_t *x = json_array_get(list, (size_t)il);
+        if (!x || (!json_is_null(x) && !(json_number_value(x) >= 0)))
+            return hn_hf_refuse(f, name, list, "a number of at least 0, or null, for each layer", err);
+        v[il] = (float)json_number_value(x);
+    }
+    return hn_hf_put_layers(f, key, HONE_KV_F32, v, n_layer, err);
+}
+
+/* The first layer with experts, from which on all must have them: a list of kinds, or of numbers. */
+static hone_status step_lead(hn_hf *f, int64_t n_layer, hone_error *err)
+{
+    const json_t *kinds = hn_hf_get(f, "mlp_layer_types"), *numbers = hn_hf_get(f, "moe_layers_enum");
+    int64_t lead = n_layer;
+    bool sparse[HN_MAX_LAYER];
+    for (int64_t il = 0; il < n_layer; il++) sparse[il] = !kinds && !numbers && il >= 3;
+    for (int64_t il = 0; il < n_layer && kinds; il++) sparse[il] = hn_hf_layer_is(kinds, il, "sparse");
+    for (size_t k = 0; !kinds && k < json_array_size(numbers); k++) {
+        const int64_t il = json_integer_value(json_array_get(numbers, k));
+        if (il >= 0 && il < n_layer) sparse[il] = true;
+    }
+    for (const char *p = !kinds && json_is_string(numbers) ? json_string_value(numbers) : ""; *p; p += *p == ',') {
+        char *end;
+        const long il = strtol(p, &end, 10);
+        if (end == p) return hn_hf_refuse(f, "moe_layers_enum", numbers, "numbers of layers", err);
+        if (il >= 0 && il < n_layer) sparse[il] = true;
+        p = end;
+    }
+    for (int64_t il = n_layer - 1; il >= 0 && sparse[il]; il--) lead = il;
+    for (int64_t il = 0; il < lead; il++)
+        if (sparse[il])
+            return hn_hf_refuse(f, kinds ? "mlp_layer_types" : "moe_layers_enum", kinds ? kinds : numbers,
+                                "experts in all layers from one on", err);
+    return hn_hf_put_u32(f, "leading_dense_block_count", (uint32_t)lead, err);
+}
+
+static hone_status step_more(hn_hf *f, hone_error *err)
+{
+    uint8_t windowed[HN_MAX_LAYER];
+    int32_t heads[HN_MAX_LAYER];
+    int64_t n_layer, n_head, n_swa, n_kv, d, scalar;
+    const json_t *other = hn_hf_get(f, "attention_other_setting");
+    hone_status st;
+    TRY(hn_hf_whole(f, "num_hidden_layers", 0, &n_layer, err));
+    TRY(hn_hf_whole(f, "num_attention_heads", 64, &n_head, err));
+    TRY(hn_hf_whole(f, "num_key_value_heads|num_attention_groups", 8, &n_kv, err));
+    TRY(hn_hf_whole(f, "head_dim", 128, &d, err));
+    TRY(hn_hf_whole(f, "query_pre_attn_scalar", d, &scalar, err));
+    if (n_layer < 1 || n_layer > HN_MAX_LAYER || scalar != d)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                       "%s: num_hidden_layers = %lld, query_pre_attn_scalar = %lld, expected 1 to %d, and head_dim",
+                       f->path, (long long)n_layer, (long long)scalar, HN_MAX_LAYER);
+    const json_t *more = json_object_get(other, "num_attention_heads"),
+                 *groups = json_object_get(other, "num_attention_groups"), *width = json_object_get(other, "head_dim");
+    TRY(hn_hf_whole(f, "num_sliding_attention_heads", json_is_integer(more) ? json_integer_value(more) : n_head, &n_swa,
+                    err));
+    if ((groups && json_integer_value(groups) != n_kv) || (width && json_integer_value(width) != d))
+        return hn_hf_refuse(f, "attention_other_setting", other, "keys as in all other layers", err);
+    for (int64_t il = 0; il < n_layer; il++) {
+        const char *kind = json_string_value(step_list(f, "layer_types", il));
+        windowed[il] = kind && !strcmp(kind, "sliding_attention");
+        heads[il] = (int32_t)(windowed[il] ? n_swa : n_head);
+    }
+    TRY(hn_hf_put_layers(f, "attention.head_count", HONE_KV_I32, heads, n_layer, err));
+    TRY(hn_hf_put_layers(f, "attention.sliding_window_pattern", HONE_KV_BOOL, windowed, n_layer, err));
+    TRY(step_angles(f, n_layer, windowed, err));
+    TRY(step_widths(f, err));
+    TRY(step_lead(f, n_layer, err));
+    TRY(step_limits(f, "swiglu_limits", "swiglu_clamp_exp", n_layer, err));
+    TRY(step_limits(f, "swiglu_limits_shared", "swiglu_clamp_shexp", n_layer, err));
+    TRY(hn_hf_put_u32(f, "expert_gating_func", 2, err));
+    TRY(hn_hf_put_bool(f, "expert_weights_norm", true, err));
+    hn_hf_leave_drafts(f, n_layer);
+    return HONE_OK;
+}
+
+/* Experts of a layer in one tensor, as published (moe.…), or gates and others in one, as transformers has them. */
+static hone_status step_experts(hn_hf *f, const hn_hf_at *at, hone_error *err)
+{
+    hn_hf_at as = *at;
+    char name[320];
+    const char *p = strstr(at->hf, "moe.");
+    if (p && !hn_hf_find(f, at->hf)) {
+        const bool down = strstr(at->name, "_down") != NULL;
+        snprintf(name, sizeof name, "%.*smlp.experts.%s", (int)(p - at->hf), at->hf,
+                 down ? "down_proj" : "gate_up_proj");
+        as.hf = name;
+        return hn_hf_experts(f, &as, err);
+    }
+    return hn_hf_plain(f, at, err);
+}
+
+/* The same of what has two names. */
+static hone_status step_either(hn_hf *f, const hn_hf_at *at, hone_error *err)
+{
+    static const char *const names[][2] = { { "moe.gate.weight", "mlp.gate.weight" },
+                                            { "moe.router_bias", "mlp.gate.e_score_correction_bias" },
+                                            { "share_expert.", "mlp.shared_experts." } };
+    hn_hf_at as = *at;
+    char name[320];
+    for (size_t i = 0; i < sizeof names / sizeof *names && !hn_hf_find(f, as.hf); i++) {
+        const char *p = strstr(at->hf, names[i][0]);
+        if (!p) continue;
+        snprintf(name, sizeof name, "%.*s%s%s", (int)(p - at->hf), at->hf, names[i][1], p + strlen(names[i][0]));
+        as.hf = name;
+    }
+    return hn_hf_flat(f, &as, err);
+}
+static hone_status step_matrix(hn_hf *f, const hn_hf_at *at, hone_error *err)
+{
+    hn_hf_at as = *at;
+    char name[320];
+    const char *p = strstr(at->hf, "moe.gate.weight"), *q = strstr(at->hf, "share_expert.");
+    if (hn_hf_find(f, at->hf)) return hn_hf_plain(f, at, err);
+    if (p) snprintf(name, sizeof name, "%.*smlp.gate.weight", (int)(p - at->hf), at->hf);
+    else
+        snprintf(name, sizeof name, "%.*smlp.shared_experts.%s", (int)(q - at->hf), at->hf,
+                 q + strlen("share_expert."));
+    as.hf = name;
+    return hn_hf_plain(f, &as, err);
+}
+
+static const hn_hf_key step_keys[] = {
+    U32("n_routed_experts|moe_num_experts", "expert_count"),
+    U32("num_experts_per_tok|moe_top_k", "expert_used_count"),
+    WIDTH,
+    U32("share_expert_dim|share_expert_dims", "expert_shared_feed_forward_length"),
+    F32_OR("moe_router_scaling_factor", "expert_weights_scale", 1),
+    U32_OR("head_dim", "attention.key_length|attention.value_length", 128),
+    U32("num_key_value_heads|num_attention_groups", "attention.head_count_kv"),
+    U32("sliding_window", "attention.sliding_window"),
+    MORE("num_attention_heads", "attention.head_count"),
+    MORE("num_sliding_attention_heads", NULL),
+    MORE("attention_other_setting", NULL),
+    MORE("mlp_layer_types", NULL),
+    MORE("moe_layers_enum", NULL),
+    MORE("swiglu_limits", NULL),
+    MORE("swiglu_limits_shared", NULL),
+    MORE("partial_rotary_factors", NULL),
+    MORE("query_pre_attn_scalar", NULL),
+    ONLY("attention_bias", 0),
+    ONLY("mlp_bias", 0),
+    ONLY("norm_expert_weight", 1),
+    ONLY("use_head_wise_attn_gate", 1),
+    ONLY("use_qk_norm", 1),
+    ONLY("zero_centered", 1),
+    ONLY("sink", 0),
+    ONLY("moe_every_n_layer", 1),
+    WORD("moe_router_activation", "sigmoid"),
+    KEYS_END,
+};
+static const hn_hf_name step_names[] = {
+    { "output_norm", "norm", hn_hf_plus_one },
+    { "attn_norm", "input_layernorm", hn_hf_plus_one },
+    { "ffn_norm", "post_attention_layernorm", hn_hf_plus_one },
+    { "attn_q_norm", "self_attn.q_norm", hn_hf_plus_one },
+    { "attn_k_norm", "self_attn.k_norm", hn_hf_plus_one },
+    { "ffn_gate_inp", "moe.gate", step_matrix },
+    { "exp_probs_b.bias", "moe.router_bias", step_either },
+    { "ffn_gate_exps", "moe.gate_proj", step_experts },
+    { "ffn_up_exps", "moe.up_proj", step_experts },
+    { "ffn_down_exps", "moe.down_proj", step_experts },
+    { "ffn_gate_shexp", "share_expert.gate_proj", step_matrix },
+    { "ffn_up_shexp", "share_expert.up_proj", step_matrix },
+    { "ffn_down_shexp", "share_expert.down_proj", step_matrix },
+    NAMES_END,
+};
+static const hn_hf_class step = {
+    .names = "Step3p5ForCausalLM|Step3p7ForConditionalGeneration",
+    .types = "step3p5",
+    .arch = "step35",
+    .keys = step_keys,
+    .tensors = step_names,
+    .idle =
+        ROUTER_IDLE "per_layer_config mtp_layer_types mtp_mlp_layer_types num_local_experts num_nextn_predict_layers "
+                    "need_fp32_gate att_impl_type max_seq_len use_moe use_moe_router_bias yarn_only_types gating",
+    .left = "vit_large_projector.*",
+    .eps = 1e-5,
+    .fits = hn_hf_never,
+    .more = step_more
+};
+
+const hn_hf_class *const hn_hf_window[] = { &swash, &swash_moe, &laguna, &step, NULL };

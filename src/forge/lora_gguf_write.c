@@ -51,10 +51,7 @@ static hone_status call_as_filed(hn_lora_halves *h, const hn_lora_pair *pair, co
         if (!t) return HN_FAIL(err, HONE_E_ARG, "%s: not of %s", pair[i / 2].name, hn_gguf_path(base));
         const hone_str name = hn_gguf_tensor_in_file(base, (uint64_t)(t - hn_gguf_tensor_at(base, 0)))->name;
         int n = snprintf(h->half[i].name, sizeof h->half[i].name, "%.*s.lora_%c", (int)name.len, name.ptr, "ab"[i % 2]);
-        if (n > HN_GGUF_MAX_NAME_WRITE)
-            return HN_FAIL(err, HONE_E_ARG, "%.*s.lora_%c: longer than the %d bytes that readers take", (int)name.len,
-                           name.ptr, "ab"[i % 2], HN_GGUF_MAX_NAME_WRITE);
-        h->t[i].name.len = (size_t)n;
+        h->t[i].name.len = n < (int)sizeof h->half[i].name ? (size_t)n : sizeof h->half[i].name - 1;
     }
     return HONE_OK;
 }
@@ -66,6 +63,10 @@ hone_status hn_lora_write_gguf(const char *path, const hn_lora_pair *pair, int32
     hn_gguf_writer *w = NULL;
     hone_status st = hn_lora_halves_make(&h, path, pair, n_pair, about->type, err);
     if (st == HONE_OK && about->base) st = call_as_filed(&h, pair, about->base, err);
+    for (size_t i = 0; st == HONE_OK && i < h.n; i++)
+        if (h.t[i].name.len > HN_GGUF_MAX_NAME_WRITE)
+            st = HN_FAIL(err, HONE_E_ARG, "%s: longer than the %d bytes that readers take", h.half[i].name,
+                         HN_GGUF_MAX_NAME_WRITE);
     for (int32_t i = 0; st == HONE_OK && i < n_pair; i++) h.half[2 * i + 1].factor = fold(&pair[i], about);
     if (st == HONE_OK) st = hn_gguf_writer_new(&w, err);
     if (st == HONE_OK) st = put_keys(w, pair, n_pair, about, err);

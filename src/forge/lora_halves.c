@@ -41,9 +41,9 @@ hone_status hn_lora_halves_make(hn_lora_halves *out, const char *path, const hn_
         bool b = out->n % 2;
         hn_lora_half_of *h = &out->half[out->n];
         *h = (hn_lora_half_of){ .x = b ? p->b : p->a, .factor = 1 };
-        if (snprintf(h->name, sizeof h->name, "%s.lora_%c", p->name, b ? 'b' : 'a') > HN_GGUF_MAX_NAME_WRITE)
-            return HN_FAIL(err, HONE_E_ARG, "%s.lora_%c: longer than the %d bytes that readers take", p->name,
-                           b ? 'b' : 'a', HN_GGUF_MAX_NAME_WRITE);
+        if (snprintf(h->name, sizeof h->name, "%s.lora_%c", p->name, b ? 'b' : 'a') >= (int)sizeof h->name)
+            return HN_FAIL(err, HONE_E_ARG, "%s.lora_%c: longer than %zu bytes", p->name, b ? 'b' : 'a',
+                           sizeof h->name - 1);
         out->t[out->n] =
             (hn_recipe_tensor){ .name = { h->name, strlen(h->name) },
                                 .type = type,

@@ -5,11 +5,12 @@
 
 #include "forge/recipe.h"
 #include "model/lora.h"
+#include "model/lora_modules.h"
 
 typedef struct hn_lora_half_of {
-    char name[HN_GGUF_MAX_NAME_WRITE + 1]; /* "blk.0.attn_q.weight.lora_a" */
-    const float *x;                        /* the pair's, [rows, cols] */
-    float factor;                          /* of each number */
+    char name[HN_LORA_NAME + 8]; /* "blk.0.attn_q.weight.lora_a", or of a module, which GGUF could not name */
+    const float *x;              /* the pair's, [rows, cols] */
+    float factor;                /* of each number */
 } hn_lora_half_of;
 
 /* Of a piece, for recipes of adapters: these are small, and so is the memory that writing one takes. */

@@ -350,6 +350,7 @@ static hone_status bind_slot(hone_model *m, const hn_slot *s, int32_t il, hone_e
     char *base = il < 0 ? (char *)m : (char *)&m->layers[il];
     const hn_gguf_tensor *t = tensor_of(m, s->name, il);
     if (s->layers == HN_IN_PLE && !m->hp.n_ple) return HONE_OK;
+    if (s->layers == HN_IN_NGRAM && !m->hp.ngram.n_gram) return HONE_OK;
     bool idle = p && p->no_keys && s->layers >= HN_IN_OWN && s->layers <= HN_IN_OWN_GLOBAL;
     if (!hn_slot_in(s, p) && !idle) return HONE_OK;
     const bool early = il >= 0 && il < s->from_layer;

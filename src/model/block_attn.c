@@ -10,15 +10,37 @@ void hn_attn_project(const hone_model *m, const hn_forward *f, int32_t il)
     const hn_layer_plan *p = &m->plan[il];
     int64_t n_tok = hn_forward_held(f);
     hn_forward_norm(m, f, l->attn_norm, l->attn_norm_b, n_tok);
-    hn_product in[4] = { { .w = &l->attn_q, .y = p->out_gate == HN_OUT_GATE_OF_Q ? s->q_gate : s->q },
+    hn_product in[6] = { { .w = &l->attn_q, .y = p->out_gate == HN_OUT_GATE_OF_Q ? s->q_gate : s->q },
                          { .w = &l->attn_k, .y = s->k },
                          { .w = &l->attn_v, .y = s->v } };
     bool v = hn_weight_is_there(&l->attn_v);
     int n = p->no_keys ? 1 : v ? 3 : 2;
     if (p->out_gate >= HN_OUT_GATE_OWN) in[n++] = (hn_product){ .w = &l->attn_gate, .y = s->q_gate };
+    if (p->index) {
+        in[n++] = (hn_product){ .w = &l->index_q, .y = s->index_q };
+        in[n++] = (hn_product){ .w = &l->index_k, .y = s->index_k };
+    }
     op->matmul(f->be, s->act, in, n);
     if (p->no_keys || v) return;
     op->copy(f->be, s->v, 0, s->k, 0, (size_t)(n_tok * p->n_head_kv * p->d_k) * sizeof(float));
+}
+
+static hn_block_index index_of(const hone_model *m, const hn_forward *f, int32_t il)
+{
+    const hn_layer *l = &m->layers[il];
+    const hn_index_numbers *n = &m->hp.index;
+    const int8_t rope = m->plan[il].rope;
+    return (hn_block_index){ .q = f->s->index_q,
+                             .k = f->s->index_k,
+                             .q_norm = l->index_q_norm,
+                             .k_norm = l->index_k_norm,
+                             .cs = f->s->rope[rope],
+                             .angles = rope,
+                             .n_head = n->n_head,
+                             .block = n->block,
+                             .n_best = n->n_best,
+                             .neox = m->hp.rope_neox,
+                             .eps = m->hp.rms_eps };
 }
 
 void hn_attn_heads(const hone_model *m, const hn_forward *f, int32_t il)
@@ -43,11 +65,15 @@ void hn_attn_heads(const hone_model *m, const hn_forward *f, int32_t il)
                              .eps = m->hp.layer_norm ? m->hp.ln_eps : m->hp.rms_eps,
                              .temperature = p->warm ? m->hp.temperature : (hn_temperature){ 0 } };
     f->be->op->heads(f->be, &heads, &f->kv[il]);
+    if (!p->index) return;
+    const hn_block_index index = index_of(m, f, il);
+    f->be->op->index(f->be, &index, &f->kv[il]);
 }
 
 void hn_attn_core(const hone_model *m, const hn_forward *f, int32_t il)
 {
     const hn_layer_plan *p = &m->plan[il];
+    const hn_block_index index = p->index ? index_of(m, f, il) : (hn_block_index){ 0 };
     const hn_attention a = { .q = f->s->q,
                              .narrow = p->no_keys && f->narrow,
                              .gate = p->out_gate ? f->s->q_gate : NULL,
@@ -62,6 +88,7 @@ void hn_attn_core(const hone_model *m, const hn_forward *f, int32_t il)
                              .chunk = p->chunk,
                              .sink = m->layers[il].attn_sinks,
                              .fade = m->hp.fade,
+                             .index = p->index ? &index : NULL,
                              .which = f->give };
     f->be->op->attention(f->be, f->s->act, &a, &f->kv[il]);
 }
@@ -102,5 +129,7 @@ void hn_block_attn_scratch(const hn_hparams *hp, const hn_layer_plan *p, hn_scra
     hn_at_least(&w->k, (int64_t)p->n_head_kv * p->d_k);
     hn_at_least(&w->v, (int64_t)p->n_head_kv * p->d_v);
     hn_at_least(&w->act, n_q);
+    if (p->index) hn_at_least(&w->index_q, (int64_t)hp->index.n_head * hp->index.d);
+    if (p->index) hn_at_least(&w->index_k, hp->index.d);
     if (p->rope >= 0) hn_at_least(&w->rope[p->rope], hp->rope[p->rope].n_rot);
 }

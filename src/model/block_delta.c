@@ -40,6 +40,7 @@ void hn_block_gdn(const hone_model *m, hn_forward *f, int32_t il)
                                  .n_head_k = hp->ssm_group,
                                  .n = hp->ssm_state,
                                  .tiled = m->plan[il].tiled,
+                                 .sigmoid = m->plan[il].sigmoid,
                                  .eps = hp->rms_eps,
                                  .which = f->give };
     f->be->op->delta(f->be, s->act, &rule, &f->state[il]);

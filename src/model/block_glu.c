@@ -37,7 +37,7 @@ void hn_block_glu(const hone_model *m, hn_forward *f, int32_t il)
     const hn_layer *l = &m->layers[il];
     if (!begin(m, f, il)) return;
     if (m->plan[il].sparse) sparse_glu(m, f, il);
-    else f->be->op->glu(f->be, f->s->ff, f->s->act, m->plan[il].act, &l->ffn_gate, &l->ffn_up);
+    else f->be->op->glu(f->be, f->s->ff, f->s->act, m->plan[il].act, &l->ffn_gate, &l->ffn_up, m->plan[il].limit);
     end(m, f, il);
 }
 

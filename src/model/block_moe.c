@@ -13,7 +13,7 @@ static void shared_expert(const hone_model *m, const hn_forward *f, int32_t il)
     const hn_product gate = { .w = &l->ffn_gate_inp_shexp, .y = s->shared_gate, .map = HN_MAP_SIGMOID };
     if (hn_weight_is_there(&l->ffn_gate_inp_shexp)) op->matmul(f->be, s->act, &gate, 1);
     if (hn_weight_is_there(&l->ffn_gate_shexp)) {
-        op->glu(f->be, s->ff, s->act, m->plan[il].act, &l->ffn_gate_shexp, &l->ffn_up_shexp);
+        op->glu(f->be, s->ff, s->act, m->plan[il].act, &l->ffn_gate_shexp, &l->ffn_up_shexp, m->plan[il].limit);
     } else {
         const hn_product up = { .w = &l->ffn_up_shexp, .out = s->ff, .map = m->plan[il].map };
         op->matmul(f->be, s->act, &up, 1);
@@ -35,9 +35,11 @@ static void run_experts(const hone_model *m, const hn_forward *f, int32_t il, hn
     moe.n_used = m->plan[il].n_used;
     moe.glu = m->plan[il].act;
     moe.map = m->plan[il].map;
+    moe.limit = m->plan[il].limit_exp;
     moe.weigh_input = n->gating == HN_GATING_INPUT;
     moe.in = f->s->moe_in;
-    if (!moe.y) moe.sum = f->x;
+    if (!moe.y && m->hp.n_hyper) moe.y = f->x; /* who adds it is hn_hyper_add */
+    else if (!moe.y) moe.sum = f->x;
     op->moe_glu(f->be, f->s->moe, act, &moe);
     op->moe_down(f->be, f->s->moe, &moe, hn_forward_rows(f));
 }
@@ -142,7 +144,7 @@ void hn_block_glu_moe(const hone_model *m, hn_forward *f, int32_t il)
     if (!n_tok) return;
     const hn_product down = { .w = &l->ffn_down, .y = s->dense };
     hn_forward_norm(m, f, l->ffn_norm, NULL, n_tok);
-    op->glu(f->be, s->ff, s->act, m->plan[il].act, &l->ffn_gate, &l->ffn_up);
+    op->glu(f->be, s->ff, s->act, m->plan[il].act, &l->ffn_gate, &l->ffn_up, m->plan[il].limit);
     op->matmul(f->be, s->ff, &down, 1);
     norm_rows(m, f, s->dense, l->ffn_post_norm_1, n_tok);
     hn_forward_norm(m, f, l->router_norm, NULL, n_tok);

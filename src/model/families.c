@@ -97,6 +97,8 @@ void hn_attn_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
                             .n_ff = hp->n_ff,
                             .n_used = hp->moe.used_of ? hp->moe.used_of[il] : hp->moe.n_used,
                             .n_ff_exp = hp->moe.ff_of ? hp->moe.ff_of[il] : hp->moe.n_ff,
+                            .limit = hp->limit_of ? hp->limit_of[il] : 0,
+                            .limit_exp = hp->limit_exp_of ? hp->limit_exp_of[il] : 0,
                             .both = hp->both,
                             .window = windowed ? hp->both ? hp->window / 2 * 2 + 1 : hp->window : 0,
                             .scale = hp->attn_scale != 0 ? hp->attn_scale : 1.0f / sqrtf((float)hp->head_dim) };
@@ -299,6 +301,7 @@ static const hn_family *const families[] = {
     &hn_family_cohere2moe,
     &hn_family_granite_swa,
     &hn_family_laguna,
+    &hn_family_step35,
     /* families_hybrid.c */
     &hn_family_falcon_h1,
     &hn_family_lfm2,
@@ -313,6 +316,7 @@ static const hn_family *const families[] = {
     &hn_family_qwen35moe,
     &hn_family_qwen3next,
     &hn_family_kimi_linear,
+    &hn_family_qwen4exp,
     &hn_family_deci,
     /* families_gemma.c */
     &hn_family_gemma4,
@@ -393,7 +397,7 @@ int64_t hn_dim_value(const hn_hparams *hp, const hn_layer_plan *p, hn_dim d)
     case HN_DIM_FF: return p->n_ff;
     case HN_DIM_FF2: return 2 * (int64_t)p->n_ff;
     case HN_DIM_CTX: return hp->n_ctx_train;
-    case HN_DIM_ROT_PAIRS: return hp->n_rot / 2;
+    case HN_DIM_ROT_PAIRS: return hp->n_factor ? hp->n_factor : hp->n_rot / 2;
     case HN_DIM_Q_GATE: return 2 * (int64_t)p->n_head * p->d_k;
     case HN_DIM_E3: return 3 * (int64_t)hp->n_embd;
     case HN_DIM_TAPS: return hp->taps;
@@ -423,6 +427,15 @@ int64_t hn_dim_value(const hn_hparams *hp, const hn_layer_plan *p, hn_dim d)
     case HN_DIM_KV_HEADS: return p->n_head_kv;
     case HN_DIM_KV_B: return (int64_t)p->n_head * (hp->d_nope + hp->d_value);
     case HN_DIM_Q_GATE_KV: return 2 * (int64_t)p->n_head * p->d_k + (int64_t)p->n_head_kv * (p->d_k + p->d_v);
+    case HN_DIM_HYPER: return hp->n_hyper;
+    case HN_DIM_WIDE: return (int64_t)hp->n_hyper * hp->n_embd;
+    case HN_DIM_HYPER_RANK: return hp->rank_hyper;
+    case HN_DIM_INDEX: return hp->index.d;
+    case HN_DIM_INDEX_Q: return (int64_t)hp->index.n_head * hp->index.d;
+    case HN_DIM_NGRAM_ROW: return hp->ngram.d;
+    case HN_DIM_NGRAM_ROWS: return hp->ngram.n_row;
+    case HN_DIM_NGRAM: return hn_ngram_heads(&hp->ngram) * hp->ngram.d;
+    case HN_DIM_NGRAM_TAPS: return hp->ngram.taps;
     case HN_DIM_DECAY: return hp->rank_decay;
     case HN_DIM_ICLR: return hp->rank_iclr;
     case HN_DIM_VALUE: return hp->rank_value;

@@ -9,6 +9,8 @@
  *   granitehybrid                granite, most of whose layers are Mamba-2; experts or none
  *   qwen35, qwen35moe, qwen3next the gated delta rule, every fourth layer gated attention; 35: heads of values in
  *                                tiles of heads of keys
+ *   qwen4exp                     qwen35moe, whose stream has several parts and whose attention chooses blocks of
+ *                                positions by an index; one layer takes n-grams of ids
  *   deci                         llama, some of whose layers lack one half, or both, or have a matrix in place of
  *                                attention
  *   kimi-linear                  Kimi's delta rule; latent attention that does not turn where a layer has a head of
@@ -79,7 +81,8 @@ static uint32_t kinds_of(const hn_family *f)
         { HN_JAMBA, HN_PLAN_BIT(HN_MIXER_ATTN) | HN_PLAN_BIT(HN_MIXER_MAMBA) },
         { HN_NEMOTRON_H | HN_NEMOTRON_H_MOE,
           HN_PLAN_BIT(HN_MIXER_ATTN) | HN_PLAN_BIT(HN_MIXER_MAMBA2) | HN_PLAN_BIT(HN_MIXER_NONE) },
-        { HN_QWEN35 | HN_QWEN35MOE | HN_QWEN3NEXT, HN_PLAN_BIT(HN_MIXER_ATTN) | HN_PLAN_BIT(HN_MIXER_GDN) },
+        { HN_QWEN35 | HN_QWEN35MOE | HN_QWEN3NEXT | HN_QWEN4EXP,
+          HN_PLAN_BIT(HN_MIXER_ATTN) | HN_PLAN_BIT(HN_MIXER_GDN) },
         { HN_KIMI_LINEAR, HN_PLAN_BIT(HN_MIXER_MLA) | HN_PLAN_BIT(HN_MIXER_KDA) },
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
@@ -240,6 +243,148 @@ static hone_status gdn_hparams(hone_model *m, hone_error *err)
     return gdn_layers(m, err);
 }
 
+/* What chooses positions. The key has a number for each layer, 0 where it recurs. */
+static hone_status index_numbers(hone_model *m, hone_error *err)
+{
+    static const char ratios[] = "attention.compress_ratios";
+    hn_hparams *hp = &m->hp;
+    hn_index_numbers *n = &hp->index;
+    char key[128];
+    int32_t budget;
+    hone_status st;
+    int32_t *block = hn_arena_alloc(m->arena, (size_t)hp->n_layer * sizeof *block);
+    if (!block) return HN_FAIL(err, HONE_E_NOMEM, "%s: tables of layers", m->path);
+    if ((st = hn_get_int(m, "attention.indexer.head_count", 1, HN_MAX_HEAD, -1, &n->n_head, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "attention.indexer.key_length", 2, HN_MAX_INDEX, -1, &n->d, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "attention.indexer.top_k", 1, HN_MAX_CTX, -1, &budget, err)) != HONE_OK) return st;
+    if ((st = hn_get_layers(m, ratios, 0, HN_MAX_CTX, -1, block, err)) != HONE_OK) return st;
+    int32_t n_rot;
+    if ((st = hn_get_int(m, "rope.dimension_count", 0, 65536, hp->head_dim, &n_rot, err)) != HONE_OK) return st;
+    if (n_rot > n->d)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %d, expected at least rope.dimension_count = %d", m->path,
+                       hn_arch_key(m, key, "attention.indexer.key_length"), n->d, n_rot);
+    hn_arch_key(m, key, ratios);
+    for (int32_t il = 0; il < hp->n_layer; il++) {
+        if (hp->recurs[il]) continue;
+        if (!n->block) n->block = block[il];
+        if (!block[il] || block[il] != n->block)
+            return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                           "%s: %s[%d] = %d, expected one number above 0 in all layers that attend", m->path, key,
+                           (int)il, (int)block[il]);
+    }
+    n->n_best = n->block ? budget / n->block : 0;
+    if (!n->block || n->n_best * n->block == budget) return HONE_OK;
+    return HN_FAIL(err, HONE_E_FORMAT, "%s: %s.attention.indexer.top_k = %d, expected a multiple of %s = %d", m->path,
+                   m->arch->name, budget, key, n->block);
+}
+
+/* Whole numbers from 0 to most, as many of a key at least. */
+static hone_status whole_numbers(const hone_model *m, const char *suffix, int64_t count, uint64_t most,
+                                 const uint64_t **out, hone_error *err)
+{
+    char key[128];
+    hn_gguf_array a;
+    const int64_t at = hn_gguf_find(m->file, hn_arch_key(m, key, suffix));
+    uint64_t *v = hn_arena_alloc(m->arena, (size_t)count * sizeof *v);
+    if (!v) return HN_FAIL(err, HONE_E_NOMEM, "%s: %s", m->path, key);
+    const bool list = at >= 0 && hn_gguf_kv_array(m->file, (uint64_t)at, &a);
+    const uint32_t size = list ? hn_gguf_type_size(a.elem_type) : 0;
+    const bool whole = list && a.elem_type != HONE_KV_F32 && a.elem_type != HONE_KV_F64 && size;
+    if (!whole || a.count < (uint64_t)count)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s is missing or no array of at least %lld whole numbers", m->path, key,
+                       (long long)count);
+    for (int64_t i = 0; i < count; i++) {
+        v[i] = 0;
+        for (uint32_t b = 0; b < size; b++) v[i] |= (uint64_t)a.data[(uint64_t)i * size + b] << (8 * b);
+        if (v[i] > most)
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s[%lld] = %llu, expected at most %llu", m->path, key, (long long)i,
+                           (unsigned long long)v[i], (unsigned long long)most);
+    }
+    *out = v;
+    return HONE_OK;
+}
+
+/* The one layer that takes n-grams, which must recur. */
+static hone_status ngram_layer(hone_model *m, hone_error *err)
+{
+    static const char suffix[] = "ple.layers";
+    hn_hparams *hp = &m->hp;
+    char key[128];
+    hn_gguf_array a;
+    double x = -1;
+    const int64_t at = hn_gguf_find(m->file, hn_arch_key(m, key, suffix));
+    if (at < 0) return HONE_OK;
+    const bool list = hn_gguf_kv_array(m->file, (uint64_t)at, &a);
+    if (list && !a.count) return HONE_OK;
+    if (list && a.count > 1)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s names %llu layers, expected one at most", m->path, key,
+                       (unsigned long long)a.count);
+    if (!list || !hn_array_number(&a, 0, &x) || !(x >= 0 && x < hp->n_layer) || x != (double)(int32_t)x)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s, expected a list of one number below %d", m->path, key, hp->n_layer);
+    hp->ngram.layer = (int32_t)x;
+    if (!hp->recurs[hp->ngram.layer])
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %d, expected a layer of the delta rule", m->path, key,
+                       hp->ngram.layer);
+    hp->ngram.n_gram = 1; /* there are some */
+    return HONE_OK;
+}
+
+/* n-grams of ids: how ids become rows of the table, whose number it says itself. */
+static hone_status ngram_numbers(hone_model *m, hone_error *err)
+{
+    hn_hparams *hp = &m->hp;
+    hn_ngram_numbers *n = &hp->ngram;
+    const hn_gguf_tensor *t = hn_gguf_find_tensor(m->file, "per_layer_token_embd.weight");
+    char key[128];
+    hone_status st = ngram_layer(m, err);
+    if (st != HONE_OK || !n->n_gram) return st;
+    if ((st = hn_get_int(m, "ple.ngram_size", 2, HN_MAX_NGRAM, -1, &n->n_gram, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "ple.heads_per_ngram", 1, HN_MAX_NGRAM_HEADS, -1, &n->per_gram, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "ple.conv_kernel", 1, HN_MAX_TAPS, -1, &n->taps, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "ple.eos_token_id", 0, HN_MAX_VOCAB - 1, -1, &n->eos, err)) != HONE_OK) return st;
+    st = hn_get_int(m, "embedding_length_per_layer_input", 1, HN_MAX_EMBD, -1, &n->d, err);
+    if (st != HONE_OK) return st;
+    const int64_t heads = hn_ngram_heads(n);
+    if (heads > HN_MAX_NGRAM_HEADS || heads * n->d > HN_MAX_EMBD || (n->taps - 1) * n->n_gram > HN_MAX_REACH)
+        return HN_FAIL(err, HONE_E_FORMAT,
+                       "%s: %s = %d, heads_per_ngram = %d, conv_kernel = %d, embedding_length_per_layer_input = %d: "
+                       "beyond the limits of %d heads, %d numbers, %d positions",
+                       m->path, hn_arch_key(m, key, "ple.ngram_size"), n->n_gram, n->per_gram, n->taps, n->d,
+                       HN_MAX_NGRAM_HEADS, HN_MAX_EMBD, HN_MAX_REACH);
+    const hn_gguf_tensor *ids = hn_gguf_find_tensor(m->file, "token_embd.weight");
+    const uint64_t n_id = ids && ids->ne[1] ? ids->ne[1] : 1; /* products are below 2^63, as where they were trained */
+    if ((st = whole_numbers(m, "ple.layer_multipliers", n->n_gram, INT64_MAX / n_id, &n->mul, err)) != HONE_OK)
+        return st;
+    if (ids && (uint64_t)n->eos >= n_id)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %d, expected an id below %llu", m->path,
+                       hn_arch_key(m, key, "ple.eos_token_id"), n->eos, (unsigned long long)n_id);
+    if ((st = whole_numbers(m, "ple.head_vocab_sizes", heads, INT32_MAX, &n->size, err)) != HONE_OK) return st;
+    if ((st = whole_numbers(m, "ple.head_offsets", heads, INT32_MAX, &n->at, err)) != HONE_OK) return st;
+    n->n_row = t && t->ne[1] <= INT32_MAX ? (int64_t)t->ne[1] : 1;
+    for (int64_t h = 0; h < heads; h++)
+        if (!n->size[h] || (t && n->at[h] + n->size[h] > (uint64_t)n->n_row))
+            return HN_FAIL(err, HONE_E_FORMAT,
+                           "%s: %s[%lld] = %llu from row %llu on, expected 1 at least and no row behind the %lld of "
+                           "per_layer_token_embd.weight",
+                           m->path, hn_arch_key(m, key, "ple.head_vocab_sizes"), (long long)h,
+                           (unsigned long long)n->size[h], (unsigned long long)n->at[h], (long long)n->n_row);
+    return HONE_OK;
+}
+
+static hone_status qwen4_hparams(hone_model *m, hone_error *err)
+{
+    hn_hparams *hp = &m->hp;
+    hone_status st = gdn_hparams(m, err);
+    if (st != HONE_OK) return st;
+    if ((st = hn_get_int(m, "hyper_connection.count", 2, HN_MAX_HYPER, -1, &hp->n_hyper, err)) != HONE_OK) return st;
+    st = hn_get_int(m, "hyper_connection.low_rank", 1, HN_MAX_EMBD, -1, &hp->rank_hyper, err);
+    if (st == HONE_OK && (int64_t)hp->n_hyper * hp->n_embd > HN_MAX_EMBD)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s.hyper_connection.count = %d parts of %d are beyond the limit %d",
+                       m->path, m->arch->name, hp->n_hyper, hp->n_embd, HN_MAX_EMBD);
+    if (st == HONE_OK) st = index_numbers(m, err);
+    return st == HONE_OK ? ngram_numbers(m, err) : st;
+}
+
 /* Heads of keys, values and queries are as wide; each of these has a convolution of its own. */
 static hone_status kimi_hparams(hone_model *m, hone_error *err)
 {
@@ -317,6 +462,14 @@ static void gdn_tiled_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
 {
     gdn_plan(out, hp, il);
     out->tiled = true;
+}
+
+static void qwen4_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
+{
+    gdn_tiled_plan(out, hp, il);
+    out->sigmoid = true;
+    out->index = out->mixer == HN_MIXER_ATTN;
+    out->ngram = hp->ngram.n_gram && il == hp->ngram.layer;
 }
 
 static void kimi_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
@@ -533,8 +686,8 @@ const hn_family hn_family_lfm2moe =
 
 /* in the first layout, of qwen3next: queries, keys, values and gates of each head of keys */
 #define FIRST_IN "ssm_in.weight"
-#define GDN_BOTH                                                                                                    \
-    ATTN_NORM, QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, HN_DIM_Q_GATE, HN_DIM_Q_GATE_KV), QK_NORMS,                     \
+#define GDN_MIXERS                                                                                                  \
+    QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, HN_DIM_Q_GATE, HN_DIM_Q_GATE_KV), QK_NORMS,                                \
         LINEAR("ssm_in", gdn_qkv, GDN_QKV, WHOLE, E, HN_DIM_GDN_IN, IN(GDN),                                        \
                RARE(.with = FIRST_IN, .part = { HN_DIM_GDN_CONV, HN_DIM_SSM_INNER }, .dealt = HN_DIM_SSM_GROUPS,    \
                     .deal = { HN_DIM_GDN_KEYS, HN_DIM_GDN_KEYS, HN_DIM_SSM_INNER, HN_DIM_SSM_INNER })),             \
@@ -542,8 +695,8 @@ const hn_family hn_family_lfm2moe =
         LINEAR("attn_gate", gdn_gate, GDN_GATE, WHOLE, E, HN_DIM_SSM_INNER, IN(GDN), RARE(.without = FIRST_IN)),    \
         TAPS("ssm_conv1d.weight", HN_DIM_GDN_CONV, IN(GDN)), VECTOR("ssm_a", OF(ssm_a), HN_DIM_SSM_HEADS, IN(GDN)), \
         VECTOR("ssm_norm.weight", OF(ssm_norm), HN_DIM_SSM_STATE, IN(GDN)),                                         \
-        LINEAR("ssm_out", ssm_out, SSM_OUT, ROWS, HN_DIM_SSM_INNER, E, IN(GDN)),                                    \
-        NORM("post_attention_norm", ffn_norm, E, "post_attention_layernorm")
+        LINEAR("ssm_out", ssm_out, SSM_OUT, ROWS, HN_DIM_SSM_INNER, E, IN(GDN))
+#define GDN_BOTH ATTN_NORM, GDN_MIXERS, NORM("post_attention_norm", ffn_norm, E, "post_attention_layernorm")
 #define BETA_ALPHA                                                                      \
     LINEAR("ssm_beta", gdn_beta, GDN_BETA, WHOLE, E, HN_DIM_SSM_HEADS, IN(GDN)),        \
         LINEAR("ssm_alpha", gdn_alpha, GDN_ALPHA, WHOLE, E, HN_DIM_SSM_HEADS, IN(GDN)), \
@@ -576,6 +729,52 @@ static const hn_slot qwen3next_layer[] = {
 const hn_family hn_family_qwen3next =
     HYBRID("qwen3next", HN_QWEN3NEXT, gdn_hparams, gdn_plan, hn_plain_outer, qwen3next_layer, .neox = true,
            .reads = HN_READS_LAYERS | HN_READS_NEXTN, .qk_norm = HN_HEAD_NORM_EACH, .ffn = HN_FFN_MOE,
+           MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS));
+
+/* ---- a wide stream, an index, n-grams ---------------------------------------------------------------------------- */
+
+#define HYPER(gguf, at, to)                                                                   \
+    VECTOR(gguf "_norm.weight", at(to.norm), HN_DIM_WIDE),                                    \
+        MATRIX(gguf "_down", at(to.down), HYPER_DOWN, WHOLE, HN_DIM_WIDE, HN_DIM_HYPER_RANK), \
+        MATRIX(gguf "_up", at(to.up), HYPER_UP, WHOLE, HN_DIM_HYPER_RANK, HN_DIM_WIDE)
+#define HYPER_IN(gguf, to) \
+    HYPER(gguf, OF, to), LINEAR(gguf "_inject", to.inject, HYPER_INJECT, WHOLE, HN_DIM_WIDE, HN_DIM_HYPER)
+#define IN_NGRAM .layers = HN_IN_NGRAM
+#define IN_INDEX .layers = HN_IN_INDEX
+static const hn_slot qwen4_outer[] = {
+    EMBD,
+    HYPER("output_hc", OUTSIDE, hyper),
+    MATRIX("output", OUTSIDE(output), OUTPUT, ROWS, E, HN_DIM_VOCAB, .hf = "lm_head", .when = HN_TIED),
+    MATRIX("per_layer_token_embd", OUTSIDE(ngrams), EMBD, WHOLE, HN_DIM_NGRAM_ROW, HN_DIM_NGRAM_ROWS, IN_NGRAM),
+    { 0 },
+};
+static const hn_slot qwen4_layer[] = {
+    HYPER_IN("hc_attn", hyper_attn),
+    HYPER_IN("hc_ffn", hyper_ffn),
+    GDN_MIXERS,
+    BETA_ALPHA,
+    LINEAR("indexer.q_proj", index_q, INDEX_Q, WHOLE, E, HN_DIM_INDEX_Q, IN_INDEX),
+    LINEAR("indexer.k_proj", index_k, INDEX_K, WHOLE, E, HN_DIM_INDEX, IN_INDEX),
+    NORM("indexer.q_norm", index_q_norm, HN_DIM_INDEX, NULL, IN_INDEX),
+    NORM("indexer.k_norm", index_k_norm, HN_DIM_INDEX, NULL, IN_INDEX),
+    LINEAR("ple_key", ngram_key, NGRAM_KEY, WHOLE, HN_DIM_NGRAM, HN_DIM_WIDE, IN_NGRAM),
+    LINEAR("ple_value", ngram_value, NGRAM_VALUE, WHOLE, HN_DIM_NGRAM, E, IN_NGRAM),
+    NORM("ple_norm_key", ngram_key_norm, HN_DIM_WIDE, NULL, IN_NGRAM),
+    NORM("ple_norm_query", ngram_query_norm, HN_DIM_WIDE, NULL, IN_NGRAM),
+    NORM("ple_norm_conv", ngram_conv_norm, HN_DIM_WIDE, NULL, IN_NGRAM),
+    { .name = "ple_conv1d.weight",
+      .field = OF(ngram_conv),
+      .kind = HN_SLOT_TAPS,
+      .ne = { HN_DIM_NGRAM_TAPS, HN_DIM_WIDE },
+      IN_NGRAM },
+    ROUTER,
+    EXPERTS,
+    GATED_SHARED,
+    { 0 },
+};
+const hn_family hn_family_qwen4exp =
+    HYBRID("qwen4exp", HN_QWEN4EXP, qwen4_hparams, qwen4_plan, qwen4_outer, qwen4_layer, .neox = true,
+           .reads = HN_READS_LAYERS, .qk_norm = HN_HEAD_NORM_EACH, .ffn = HN_FFN_MOE,
            MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS));
 
 /* ---- Kimi's delta rule ------------------------------------------------------------------------------------------- */

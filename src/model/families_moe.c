@@ -16,6 +16,7 @@
  *   afmoe         windows, without which nothing turns; norms on both sides, a gate of what attention gives; as dots1
  *   laguna        windows, whose layers turn by a base of their own; heads of queries differ from layer to layer;
  *                 a gate of what attention gives, by softplus, of each head or each number; as dots1
+ *   step35        as laguna, whose gate is σ; layers without the window turn half as much; gates have limits
  *   smallthinker  windows, without which nothing turns; relu; the router sees what the layer begins with
  *   cohere2moe    cohere2; the first layers dense, and turning; sigmoid; half of what all experts give
  *   phimoe        LayerNorm, biases; the two best, each weighed among those near it
@@ -220,6 +221,64 @@ const hn_family hn_family_laguna = {
                                 .window_period = 4,
                                 .first_sees = true,
                                 .window_rope = HN_WINDOW_ROPE_PLAIN,
+                                MOE(.gating_absent = HN_GATING_SIGMOID, .reads_lead = true) },
+};
+
+/* A number above 0 for each layer, or 0: no limit. */
+static hone_status limits_of(hone_model *m, const char *suffix, const float **out, hone_error *err)
+{
+    char key[128];
+    hn_gguf_array a = { .count = 0 };
+    const int64_t at = hn_gguf_find(m->file, hn_arch_key(m, key, suffix));
+    const int32_t n = m->hp.n_layer;
+    if (at < 0) return HONE_OK;
+    float *v = hn_arena_alloc(m->arena, (size_t)n * sizeof *v);
+    if (!v) return HN_FAIL(err, HONE_E_NOMEM, "%s: tables of layers", m->path);
+    const bool list = hn_gguf_kv_array(m->file, (uint64_t)at, &a);
+    if (!list) {
+        hone_status st = hn_get_real(m, suffix, -1e-30, 1e9, 0, &v[0], err);
+        if (st != HONE_OK) return st;
+    }
+    for (int32_t il = 0; il < n; il++) {
+        double x = (double)v[0];
+        if (list && ((uint64_t)il >= a.count || !hn_array_number(&a, (uint64_t)il, &x) || !(x >= 0 && x <= 1e9)))
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s[%d], expected a number of at least 0 for each of %d layers",
+                           m->path, key, (int)il, n);
+        v[il] = x > 1e-6 ? (float)x : 0;
+    }
+    *out = v;
+    return HONE_OK;
+}
+
+/* Gates have limits in some layers; of heads alone. Which layers have the window, the file must say. */
+static hone_status step_hparams(hone_model *m, hone_error *err)
+{
+    char key[128];
+    hone_status st = hn_attn_hparams(m, err);
+    if (st != HONE_OK) return st;
+    m->hp.gate_heads = true;
+    if (!m->hp.windowed)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: metadata key %s is missing or no array; architecture %s needs it",
+                       m->path, hn_arch_key(m, key, "attention.sliding_window_pattern"), m->arch->name);
+    if ((st = limits_of(m, "swiglu_clamp_exp", &m->hp.limit_exp_of, err)) != HONE_OK) return st;
+    return limits_of(m, "swiglu_clamp_shexp", &m->hp.limit_of, err);
+}
+const hn_family hn_family_step35 = {
+    .name = "step35",
+    .bit = HN_STEP35,
+    .hparams = step_hparams,
+    .plan = hn_attn_plan,
+    .outer = hn_factors_outer,
+    .layer = laguna_layer,
+    .is = &(const hn_switches){ .neox = true,
+                                .own_gate = true,
+                                .reads = HN_READS_WINDOW | HN_READS_QUERIES | HN_READS_NEXTN,
+                                .ffn = HN_FFN_MOE,
+                                .qk_norm = HN_HEAD_NORM_EACH,
+                                .needs_window = true,
+                                .half_turns = true,
+                                .window_rope = HN_WINDOW_ROPE_PLAIN,
+                                .window_base = 10000,
                                 MOE(.gating_absent = HN_GATING_SIGMOID, .reads_lead = true) },
 };
 

@@ -14,7 +14,8 @@ enum {
     HN_MAX_EMBD = 1 << 20,
     HN_MAX_FF = 1 << 22,
     HN_MAX_VOCAB = 1 << 22,
-    HN_MAX_CTX = 1 << 26
+    HN_MAX_CTX = 1 << 26,
+    HN_MAX_HYPER = 64 /* parts of a wide stream */
 };
 
 /* ---- numbers of a model -------------------------------------------------------------------------- */
@@ -54,8 +55,25 @@ typedef enum hn_pooling {
     HN_POOL_KINDS
 } hn_pooling;
 
+/* What chooses positions (hn_block_index); block 0: nothing does. */
+typedef struct hn_index_numbers {
+    int32_t n_head, d, block, n_best; /* n_best: blocks */
+} hn_index_numbers;
+
+/* n-grams of ids, each with rows of a table (hn_ngram); n_gram 0: there are none. */
+typedef struct hn_ngram_numbers {
+    int32_t layer, n_gram, per_gram, d, taps, eos; /* d: of a row */
+    int64_t n_row;                                 /* of the table */
+    const uint64_t *mul, *size, *at;               /* [n_gram], [heads], [heads] */
+} hn_ngram_numbers;
+static inline int64_t hn_ngram_heads(const hn_ngram_numbers *n)
+{
+    return n->n_gram ? (int64_t)(n->n_gram - 1) * n->per_gram : 0;
+}
+
 typedef struct hn_hparams {
     int32_t n_vocab, n_embd, n_layer, n_head, n_head_kv, head_dim, n_ff, n_ctx_train, n_rot;
+    int32_t n_factor; /* of angles that files have factors of; 0: those of all layers */
     int32_t n_nextn;  /* blocks of the file behind the layers, which draft further tokens: they are not run */
     int32_t n_window; /* the model was trained to look back so far; here it sees everything. 0: no such window */
     float rms_eps;
@@ -89,16 +107,20 @@ typedef struct hn_hparams {
                                             * −inf: all */
     /* layers that are not all alike: [n_layer] or NULL; n_head_kv and n_ff are then the most of them */
     const int32_t *kv_of, *ff_of;
-    const int32_t *heads_of; /* of queries: [n_layer] or NULL; n_head is then the most of them */
-    const bool *linear;      /* [n_layer] or NULL: layers with heads of queries and none of keys */
+    const float *limit_of, *limit_exp_of; /* of gates, likewise, of experts: [n_layer] or NULL */
+    const int32_t *heads_of;              /* of queries: [n_layer] or NULL; n_head is then the most of them */
+    const bool *linear;                   /* [n_layer] or NULL: layers with heads of queries and none of keys */
     /* embeddings (hparams_pool.c): how rows become one, an hn_pooling; scores of a classifier; widths of the layers
      * behind that, one after the other, 0: there is none; kinds of text of which token_types has a row */
     int32_t pooling, n_class, n_dense[2], n_type;
     bool rank_mean; /* a classifier judges the mean of all rows, not one of them */
     const bool *recurs;
-    bool nope;             /* nothing turns, whatever the family does */
-    const bool *turns;     /* [n_layer] or NULL: layers that do; all */
-    bool gate_heads;       /* gates of attention are of whole heads */
+    bool nope;                   /* nothing turns, whatever the family does */
+    const bool *turns;           /* [n_layer] or NULL: layers that do; all */
+    bool gate_heads;             /* gates of attention are of whole heads */
+    int32_t n_hyper, rank_hyper; /* parts of a wide stream, 0: it is not wide; of the pair that mixes them */
+    hn_index_numbers index;
+    hn_ngram_numbers ngram;
     const hn_xielu *xielu; /* [n_layer] or NULL: the map of an MLP */
     /* recurrent layers: taps of the convolution; channels of all heads; states of a channel, or keys and values of a
      * head; heads; groups, or heads of keys */
@@ -167,7 +189,10 @@ typedef struct hn_layer_plan {
     bool v_normed;   /* values are, head by head */
     bool no_keys;    /* it has none of its own: it reads those of layer kv_from */
     int32_t kv_from;
-    bool tiled; /* head j takes the keys of head j mod their number; else heads of the same keys stand together */
+    bool index;   /* chooses what queries see */
+    bool ngram;   /* the stream takes those before the layer */
+    bool sigmoid; /* of the gated delta rule's gate; else silu */
+    bool tiled;   /* head j takes the keys of head j mod their number; else heads of the same keys stand together */
     int32_t n_head, n_head_kv, d_k, d_v, n_ff;
     int32_t n_used, n_ff_exp; /* of experts */
     bool both;                /* those behind it too */
@@ -176,7 +201,8 @@ typedef struct hn_layer_plan {
     int32_t n_ple;  /* a row of the token's own is added at the end; 0: none */
     bool sparse;    /* of the gate what exceeds its mean by `cut` deviations */
     float cut;
-    float scale; /* of scores */
+    float scale;            /* of scores */
+    float limit, limit_exp; /* of gates and what they open, of dense and shared parts, of experts; 0: none */
 } hn_layer_plan;
 
 enum { HN_LLAMA4_CHUNK = 8192 }; /* not in its files */
@@ -255,7 +281,16 @@ typedef enum HN_SMALL hn_dim {
     HN_DIM_FF2_SHARED,
     HN_DIM_CLASSES, /* of embeddings: scores, widths behind pooling */
     HN_DIM_DENSE,
-    HN_DIM_DENSE2
+    HN_DIM_DENSE2,
+    HN_DIM_HYPER, /* parts of a wide stream, all of it, the rank of what mixes them */
+    HN_DIM_WIDE,
+    HN_DIM_HYPER_RANK,
+    HN_DIM_INDEX, /* of a head of an index, of its queries */
+    HN_DIM_INDEX_Q,
+    HN_DIM_NGRAM_ROW, /* of n-grams: a row of their table, how many, all rows of a position, taps */
+    HN_DIM_NGRAM_ROWS,
+    HN_DIM_NGRAM,
+    HN_DIM_NGRAM_TAPS
 } hn_dim;
 
 typedef enum HN_SMALL hn_slot_kind {
@@ -296,7 +331,9 @@ typedef enum HN_SMALL hn_layers {
     HN_IN_OWN, /* with keys of their own: of others' tensors nothing is read */
     HN_IN_OWN_WINDOW,
     HN_IN_OWN_GLOBAL, /* that see everything */
-    HN_IN_PLE         /* with rows of the token's own; outside layers, of models that have such */
+    HN_IN_PLE,        /* with rows of the token's own; outside layers, of models that have such */
+    HN_IN_NGRAM,      /* likewise of n-grams */
+    HN_IN_INDEX       /* with an index */
 } hn_layers;
 static inline bool hn_in_layer(hn_layers in, const hn_layer_plan *p)
 {
@@ -306,6 +343,8 @@ static inline bool hn_in_layer(hn_layers in, const hn_layer_plan *p)
     case HN_IN_OWN_WINDOW: return !p->no_keys && p->window;
     case HN_IN_OWN_GLOBAL: return !p->no_keys && !p->window;
     case HN_IN_PLE: return p->n_ple > 0;
+    case HN_IN_NGRAM: return p->ngram;
+    case HN_IN_INDEX: return p->index;
     case HN_IN_FFN: return p->ffn != HN_FFN_NONE;
     default: return (in == HN_IN_MOE) == ((HN_PLAN_BIT(p->ffn) & HN_WITH_EXPERTS) != 0);
     }
@@ -342,7 +381,8 @@ typedef struct hn_slot {
     int8_t together; /* slots of a layer with the same number are all there or none: HN_TOGETHER_… */
     hn_layers layers;
 } hn_slot;
-_Static_assert(HN_MIXER_KINDS <= 16 && HN_DIM_DENSE2 < 256, "hn_slot.mixers has a bit for each, a dimension is a byte");
+_Static_assert(HN_MIXER_KINDS <= 16 && HN_DIM_NGRAM_TAPS < 256,
+               "hn_slot.mixers has a bit for each, a dimension is a byte");
 _Static_assert(sizeof(hn_slot) <= 3 * sizeof(void *) + 16, "no gaps");
 
 extern const hn_slot_rare hn_rare_none;
@@ -465,6 +505,8 @@ __extension__ typedef unsigned __int128 hn_family_set __attribute__((aligned(8))
 #define HN_REFACT HN_FAMILY_BIT(74)
 #define HN_GRANITE_SWA HN_FAMILY_BIT(77)
 #define HN_LAGUNA HN_FAMILY_BIT(78)
+#define HN_QWEN4EXP HN_FAMILY_BIT(79)
+#define HN_STEP35 HN_FAMILY_BIT(80)
 
 /* How windowed layers turn. */
 typedef enum hn_window_rope {
@@ -539,6 +581,7 @@ typedef struct hn_switches {
     int32_t wide_scale_at;     /* models of so many layers scale scores by the width of the stream; 0: none */
     float attn_cap, logit_cap; /* where their keys are absent */
     bool needs_window;         /* its key must be there */
+    bool half_turns;           /* layers that see everything turn half of what windowed ones do */
     bool runs;                 /* its key says whether positions come in runs, and is the family's to read */
     int32_t window_layers;     /* models of so many layers have windows, others ignore the key; 0: all have them */
     const hn_moe_switches *moe;
@@ -576,7 +619,7 @@ extern const hn_family hn_family_arcee, hn_family_cohere2, hn_family_command_r, 
 /* families_hybrid.c */
 extern const hn_family hn_family_falcon_h1, hn_family_lfm2, hn_family_mamba2, hn_family_nemotron_h, hn_family_qwen35,
     hn_family_lfm2moe, hn_family_nemotron_h_moe, hn_family_granitehybrid, hn_family_qwen35moe, hn_family_qwen3next,
-    hn_family_kimi_linear, hn_family_deci, hn_family_mamba, hn_family_jamba;
+    hn_family_kimi_linear, hn_family_deci, hn_family_mamba, hn_family_jamba, hn_family_qwen4exp;
 extern const hn_family hn_family_gemma4, hn_family_gemma3n; /* families_gemma.c */
 /* families_encoder.c */
 extern const hn_family hn_family_bert, hn_family_nomic_bert, hn_family_gemma_embedding, hn_family_nomic_bert_moe,
@@ -585,7 +628,7 @@ extern const hn_family hn_family_qwen3moe, hn_family_qwen2moe, hn_family_olmoe, 
     hn_family_ernie4_5_moe, hn_family_glm4moe, hn_family_minimax_m2, hn_family_gpt_oss, hn_family_llama4,
     hn_family_hunyuan_moe, hn_family_deepseek, hn_family_bailingmoe2, hn_family_mellum, hn_family_exaone_moe,
     hn_family_afmoe, hn_family_smallthinker, hn_family_phimoe, hn_family_cohere2moe, hn_family_granite_swa,
-    hn_family_laguna;
+    hn_family_laguna, hn_family_step35;
 const hn_family *hn_family_find(const char *name, size_t n); /* NULL: no such family */
 /* Their number; out[i]: the name of each, as general.architecture has it. */
 enum { HN_MAX_FAMILIES = 128 };
@@ -598,6 +641,11 @@ const hn_slot *hn_family_slot(const hn_family *f, hn_role role);
 /* ---- a layer: the fields that slots fill ------------------------------------------------------------------ */
 
 enum { HN_RWKV_LERPS = 6, HN_RWKV_MIXES = 5 };
+/* How a half reads a wide stream and writes to it. */
+typedef struct hn_hyper {
+    const float *norm;
+    hn_weight down, up, inject;
+} hn_hyper;
 /* Of all families; what one of them lacks is empty there. Vectors are [n_embd] unless said. */
 typedef struct hn_layer {
     const float *attn_norm, *attn_norm_b, *ffn_norm, *ffn_norm_b; /* before the mixer, before the feed-forward part */
@@ -618,6 +666,14 @@ typedef struct hn_layer {
     const float *router_norm, *ffn_norm_2, *ffn_post_norm_1, *ffn_post_norm_2;
     hn_weight ple_gate, ple_proj; /* what is added of the token's own row, and the norm of it */
     const float *ple_post_norm;
+    /* a wide stream, before the mixer and before the feed-forward part: norms of its parts [n_hyper·n_embd], the pair
+     * that mixes them, what each takes of what a half gives */
+    hn_hyper hyper_attn, hyper_ffn;
+    /* an index: queries and keys, norms of heads [d]; n-grams: keys of parts, values, norms of keys, of the stream, of
+     * what is convolved [n_hyper·n_embd], taps [taps][n_hyper·n_embd] */
+    hn_weight index_q, index_k, ngram_key, ngram_value;
+    const float *index_q_norm, *index_k_norm;
+    const float *ngram_key_norm, *ngram_query_norm, *ngram_conv_norm, *ngram_conv;
     const float *out_scale; /* [1] of the stream at the end of the layer, or NULL */
     /* several streams: what predicts them and corrects them; a low-rank pair beside attention */
     hn_weight altup_router, altup_predict, altup_correct, laurel_l, laurel_r;

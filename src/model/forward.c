@@ -84,15 +84,20 @@ static void norm_stream(const hone_model *m, const hn_forward *f, const float *w
 void hn_mixer_forward(const hone_model *m, hn_forward *f, int32_t il)
 {
     if (m->hp.n_stream) hn_altup_predict(m, f, il);
+    if (m->plan[il].ngram) hn_hyper_ngrams(m, f, il);
+    if (m->hp.n_hyper) hn_hyper_mix(m, f, &m->layers[il].hyper_attn);
     if (m->plan[il].early) hn_moe_choose_early(m, f, il);
     mixers[m->plan[il].mixer].forward(m, f, il);
     norm_stream(m, f, m->layers[il].attn_out_norm, m->layers[il].attn_out_norm_b);
     if (m->hp.n_stream) hn_altup_laurel(m, f, il);
+    if (m->hp.n_hyper) hn_hyper_add(m, f);
 }
 
 void hn_ffn_forward(const hone_model *m, hn_forward *f, int32_t il)
 {
+    if (m->hp.n_hyper && hn_forward_rows(f)) hn_hyper_mix(m, f, &m->layers[il].hyper_ffn);
     ffns[m->plan[il].ffn].forward(m, f, il);
+    if (m->hp.n_hyper) hn_hyper_add(m, f);
     norm_stream(m, f, m->layers[il].layer_out_norm, m->layers[il].layer_out_norm_b);
     if (m->hp.n_stream) hn_altup_correct(m, f, il);
     else if (m->plan[il].n_ple) hn_ple_add(m, f, il);
@@ -125,6 +130,7 @@ void hn_forward_begin(const hone_model *m, hn_forward *f)
     }
     if (hp->n_ple) hn_ple_begin(m, f);
     if (hp->n_stream) hn_altup_begin(m, f);
+    if (hp->n_hyper) hn_hyper_begin(m, f);
     if (m->token_embd_norm) {
         hn_norm norm = norm_of(m, f, m->token_embd_norm, m->token_embd_norm_b, n_tok);
         norm.y = f->x;
@@ -140,6 +146,7 @@ void hn_forward_end(const hone_model *m, hn_forward *f)
     op->layer(f->be, -1);
     if (!hn_forward_rows(f)) return;
     if (m->hp.n_stream) hn_altup_end(m, f);
+    if (m->hp.n_hyper) hn_hyper_mix(m, f, &m->hyper);
     if (f->hidden) {
         norm_stream(m, f, m->output_norm, m->output_norm_b);
         return;
@@ -159,6 +166,7 @@ void hn_forward_narrow(const hone_model *m, hn_forward *f)
     f->h = x;
     for (int32_t i = 0; i < m->hp.n_stream; i++) f->be->op->gather(f->be, f->spare[i], f->stream[i], m->hp.n_embd);
     hn_forward_swap(f);
+    if (m->hp.n_hyper) hn_hyper_narrow(m, f);
 }
 
 void hn_forward_add(const hone_model *m, const hn_forward *f, hn_act *in, const hn_weight *w, const float *post)
@@ -166,6 +174,7 @@ void hn_forward_add(const hone_model *m, const hn_forward *f, hn_act *in, const 
     const hn_backend_ops *op = f->be->op;
     hn_product p = { .w = w };
     if (post) p.y = f->h;
+    else if (m->hp.n_hyper) p.y = f->x; /* who adds it is hn_hyper_add */
     else p.sum = f->x;
     if (p.sum) p.scale = m->hp.res_mul;
     op->matmul(f->be, in, &p, 1);
@@ -180,6 +189,7 @@ static hn_scratch_width widths(const hone_model *m)
     hn_scratch_width w = { .x = m->hp.n_embd, .h = m->hp.n_embd, .act = m->hp.n_embd };
     if (m->hp.n_ple) hn_ple_scratch(&m->hp, &w);
     if (m->hp.n_stream) hn_altup_scratch(&m->hp, &w);
+    if (m->hp.n_hyper) hn_hyper_scratch(&m->hp, &w);
     for (int32_t il = 0; il < m->hp.n_layer; il++) {
         mixers[m->plan[il].mixer].scratch(&m->hp, &m->plan[il], &w);
         ffns[m->plan[il].ffn].scratch(&m->hp, &m->plan[il], &w);
@@ -228,6 +238,14 @@ static const struct {
               ROWS(dense),
               MANY_ROWS(stream, 2 * HN_MAX_STREAM),
               ROWS(coef),
+              ROWS(index_q),
+              ROWS(index_k),
+              MANY_ROWS(wide, 2),
+              ROWS(mixed),
+              ROWS(gated),
+              MANY_ROWS(inject, 2),
+              ROWS(ngram),
+              ROWS(value),
               ROWS(gate),
               ROWS(up),
               ROWS(r),

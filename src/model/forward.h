@@ -22,7 +22,10 @@ typedef struct hn_scratch {
     hn_buf *ple;                        /* rows of each token and layer, [n_tok, n_layer·n_ple] */
     hn_buf *dense;                      /* what the dense part gives beside experts, or a low-rank pair takes */
     hn_buf *stream[2 * HN_MAX_STREAM];  /* residual streams, and room to make them anew */
-    hn_buf *coef, *gate, *up;           /* coefficients of streams; a gate and what it opens, where it is sparse */
+    hn_buf *index_q, *index_k;          /* of attention that chooses */
+    /* a wide stream: itself, and room to narrow it; its norm, what is made of that; what its parts take; of n-grams */
+    hn_buf *wide[2], *mixed, *gated, *inject[2], *ngram, *value;
+    hn_buf *coef, *gate, *up; /* coefficients of streams; a gate and what it opens, where it is sparse */
     /* RWKV */
     hn_act *shift[HN_MAX_SHIFT], *low[HN_RWKV_MIXES]; /* token-shifted inputs; activations of low rank */
     hn_buf *r, *w, *a, *v_mix, *g, *v_first;
@@ -34,6 +37,7 @@ typedef struct hn_scratch_width {
     int64_t picks, shared_gate, moe_in, moe;
     int64_t x, h, act, ff, q, k, v, query, room, rope[HN_ROPES], shift, low, r, w, a, v_mix, g, v_first;
     int64_t xbc, conv, z, dt, beta, q_gate, ple, dense, stream, coef, gate, up;
+    int64_t index_q, index_k, wide, mixed, gated, inject, ngram, value;
 } hn_scratch_width;
 
 typedef struct hn_forward {
@@ -47,6 +51,7 @@ typedef struct hn_forward {
     /* as the pass goes: */
     hn_buf *x, *h;                                        /* of s */
     hn_buf *stream[HN_MAX_STREAM], *spare[HN_MAX_STREAM]; /* of s: streams, of which x is one for a while, and room */
+    hn_buf *wide, *wide_room, *inject, *inject_room;      /* likewise a wide stream, and what its parts take */
     /* rows that a layer has to give: all, or, in the last one that keeps anything of a sequence and those after it,
      * those whose logits are wanted */
     hn_which give;
@@ -67,6 +72,10 @@ static inline void hn_forward_start(hn_forward *f)
     f->h = f->s->h;
     memcpy(f->stream, f->s->stream, sizeof f->stream);
     memcpy(f->spare, f->s->stream + HN_MAX_STREAM, sizeof f->spare);
+    f->wide = f->s->wide[0];
+    f->wide_room = f->s->wide[1];
+    f->inject = f->s->inject[0];
+    f->inject_room = f->s->inject[1];
     f->give = HN_ALL;
     f->narrow = false;
 }
@@ -118,6 +127,15 @@ void hn_altup_laurel(const hone_model *m, const hn_forward *f, int32_t il);
 void hn_altup_correct(const hone_model *m, const hn_forward *f, int32_t il);
 void hn_altup_end(const hone_model *m, const hn_forward *f);
 void hn_altup_scratch(const hn_hparams *hp, hn_scratch_width *w);
+
+/* A wide stream: x in all its parts at the beginning; what a half takes of it, which becomes x; what that gave, added
+ * to its parts; at the end x is what the head takes of it. And what it takes of n-grams, before layer il. */
+void hn_hyper_begin(const hone_model *m, const hn_forward *f);
+void hn_hyper_ngrams(const hone_model *m, const hn_forward *f, int32_t il);
+void hn_hyper_mix(const hone_model *m, const hn_forward *f, const hn_hyper *h);
+void hn_hyper_add(const hone_model *m, const hn_forward *f);
+void hn_hyper_narrow(const hone_model *m, hn_forward *f);
+void hn_hyper_scratch(const hn_hparams *hp, hn_scratch_width *w);
 
 /* The steps of attention: queries, keys and values of all rows of x; their heads, stored; and, of the rows to be given,
  * scores and values. */

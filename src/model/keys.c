@@ -19,10 +19,10 @@
      HN_MINIMAX_M2 | HN_GPT_OSS | HN_EXAONE | HN_PHI2 | HN_STABLELM | HN_NEMOTRON | HN_ORION | HN_HUNYUAN_MOE |       \
      HN_BAILINGMOE2 | HN_MELLUM | HN_EXAONE_MOE | HN_AFMOE | GEMMA34 | (HYBRID & ~HN_GRANITEHYBRID) | HN_NOMIC_BERT | \
      HN_GEMMA_EMBEDDING | HN_APERTUS | HN_SMALLTHINKER | HN_PHIMOE | HN_MINICPM3 | HN_NOMIC_BERT_MOE |                \
-     HN_JINA_BERT_V3 | HN_MODERN_BERT | HN_EUROBERT | HN_LAGUNA)
+     HN_JINA_BERT_V3 | HN_MODERN_BERT | HN_EUROBERT | HN_LAGUNA | HN_STEP35)
 #define MAMBA2 (HN_MAMBA2 | HN_FALCON_H1 | HN_NEMOTRON_H | HN_NEMOTRON_H_MOE | HN_GRANITEHYBRID)
 #define SHORTCONV (HN_LFM2 | HN_LFM2MOE)
-#define GDN (HN_QWEN35 | HN_QWEN35MOE | HN_QWEN3NEXT)
+#define GDN (HN_QWEN35 | HN_QWEN35MOE | HN_QWEN3NEXT | HN_QWEN4EXP)
 #define MAMBA (HN_MAMBA | HN_JAMBA)
 #define SSM (MAMBA | MAMBA2 | GDN)
 #define HYBRID (SSM | SHORTCONV)
@@ -39,17 +39,18 @@
      HN_GPT_OSS | HN_LLAMA | HN_MISTRAL3 | HN_LLAMA4 | HN_LFM2MOE | HN_NEMOTRON_H_MOE | HN_GRANITEHYBRID |          \
      HN_QWEN35MOE | HN_QWEN3NEXT | HN_HUNYUAN_MOE | HN_DEEPSEEK | HN_BAILINGMOE2 | HN_MELLUM | HN_EXAONE_MOE |      \
      HN_AFMOE | HN_SMALLTHINKER | HN_PHIMOE | HN_COHERE2MOE | ROUTED_LATENT | HN_GEMMA4 | HN_NOMIC_BERT_MOE |       \
-     HN_JAMBA | HN_GRANITE_SWA | HN_LAGUNA)
+     HN_JAMBA | HN_GRANITE_SWA | HN_LAGUNA | HN_QWEN4EXP | HN_STEP35)
 #define NEXTN                                                                                              \
     (HN_NEMOTRON_H_MOE | HN_BAILINGMOE2 | HN_DEEPSEEK2 | HN_MISTRAL4 | HN_GLM4 | HN_GLM4MOE | HN_EXAONE4 | \
-     HN_EXAONE_MOE | HN_COHERE2MOE | GDN) /* files may have blocks that draft */
+     HN_EXAONE_MOE | HN_COHERE2MOE | HN_STEP35 | (GDN & ~HN_QWEN4EXP)) /* files may have blocks that draft */
 #define GRANITE (HN_GRANITE | HN_GRANITEMOE | HN_GRANITEHYBRID | HN_GRANITE_SWA)
 #define SCALED (GRANITE | HN_MINICPM3)             /* of embeddings, of what is added, of logits */
 #define DENSE_GRANITE (HN_GRANITE | HN_GRANITEMOE) /* Granite 4.0 without layers that recur too */
 #define ATTN (PAIRS | NEOX)
 #define WINDOWED                                                                                                     \
     (HN_GEMMA2 | HN_GEMMA3 | HN_OLMO2 | HN_EXAONE4 | HN_COHERE2 | HN_GPT_OSS | HN_MELLUM | HN_EXAONE_MOE | GEMMA34 | \
-     HN_AFMOE | HN_SMALLTHINKER | HN_COHERE2MOE | HN_GEMMA_EMBEDDING | HN_MODERN_BERT | HN_GRANITE_SWA | HN_LAGUNA)
+     HN_AFMOE | HN_SMALLTHINKER | HN_COHERE2MOE | HN_GEMMA_EMBEDDING | HN_MODERN_BERT | HN_GRANITE_SWA | HN_LAGUNA | \
+     HN_STEP35)
 #define BLIND (ATTN & ~WINDOWED) /* to windows: every layer sees everything */
 #define BERTS (HN_JINA_BERT_V2 | HN_BERT | HN_NOMIC_BERT | HN_NOMIC_BERT_MOE | HN_JINA_BERT_V3 | HN_MODERN_BERT)
 #define ENCODERS (BERTS | HN_GEMMA_EMBEDDING | HN_EUROBERT | HN_LLAMA_EMBED) /* attention looks both ways */
@@ -161,11 +162,28 @@ static const known_key known[] = {
     READS("leading_dense_block_count", MOE),
     READS("attention.sliding_window_pattern", WINDOWED | HN_LFM2 | HN_LLAMA4),
     READS("rope.freq_base_swa", WINDOWED),
-    READS("rope.dimension_count_swa", HN_GEMMA4 | HN_LAGUNA),
+    READS("rope.dimension_count_swa", HN_GEMMA4 | HN_LAGUNA | HN_STEP35),
+    READS("swiglu_clamp_exp", HN_STEP35),
+    READS("swiglu_clamp_shexp", HN_STEP35),
     READS("attention.key_length_swa", HN_GEMMA4),
     READS("attention.value_length_swa", HN_GEMMA4),
     READS("attention.shared_kv_layers", GEMMA34),
-    READS("embedding_length_per_layer_input", GEMMA34),
+    READS("embedding_length_per_layer_input", GEMMA34 | HN_QWEN4EXP),
+    READS("hyper_connection.count", HN_QWEN4EXP),
+    READS("hyper_connection.low_rank", HN_QWEN4EXP),
+    READS("attention.indexer.head_count", HN_QWEN4EXP),
+    READS("attention.indexer.key_length", HN_QWEN4EXP),
+    READS("attention.indexer.top_k", HN_QWEN4EXP),
+    READS("attention.compress_ratios", HN_QWEN4EXP),
+    READS("ple.layers", HN_QWEN4EXP),
+    READS("ple.ngram_size", HN_QWEN4EXP),
+    READS("ple.heads_per_ngram", HN_QWEN4EXP),
+    READS("ple.conv_kernel", HN_QWEN4EXP),
+    READS("ple.eos_token_id", HN_QWEN4EXP),
+    READS("ple.layer_multipliers", HN_QWEN4EXP),
+    READS("ple.head_offsets", HN_QWEN4EXP),
+    READS("ple.head_vocab_sizes", HN_QWEN4EXP),
+    IDLE("ple.image_token_id", HN_QWEN4EXP), /* what stands for images */
     READS("altup.num_inputs", HN_GEMMA3N),
     READS("altup.active_idx", HN_GEMMA3N),
     READS("activation_sparsity_scale", HN_GEMMA3N),
@@ -278,7 +296,7 @@ static const known_key known[] = {
     /* harmless at one value */
     AT_OWN(HEAD_DIM, "attention.head_dim", ATTN),
     AT_OWN(HEAD_DIM, "head_dim", ATTN),
-    TRUE_ONLY("norm_top_k_prob", HN_QWEN3MOE | HN_QWEN3NEXT | HN_QWEN35MOE),
+    TRUE_ONLY("norm_top_k_prob", HN_QWEN3MOE | HN_QWEN3NEXT | HN_QWEN35MOE | HN_QWEN4EXP),
     TRUE_ONLY("ssm.v_head_reordered", GDN),
     TRUE_ONLY("altup.correct_scale", HN_GEMMA3N),
     AT(10000, "rope.freq_base_local", HN_GEMMA3N),
@@ -304,8 +322,8 @@ static const known_key known[] = {
     AT(0, "use_parallel_residual", ALL & ~(HN_GPTNEOX | HN_STABLELM)),
     AT(0, "swin_norm", ALL),
     AT(0, "activation_sparsity_scale", ALL & ~HN_GEMMA3N),
-    AT(0, "swiglu_clamp_exp", ALL),
-    AT(0, "swiglu_clamp_shexp", ALL),
+    AT(0, "swiglu_clamp_exp", ALL & ~HN_STEP35),
+    AT(0, "swiglu_clamp_shexp", ALL & ~HN_STEP35),
     AT(0, "nextn_predict_layers", ALL & ~NEXTN),
     AT(0, "n_deepstack_layers", ALL),
     AT(0, "full_attention_interval", ALL & ~GDN),
@@ -329,9 +347,9 @@ static const known_key known[] = {
     IDLE("attention.recurrent_layers", (HYBRID | HN_KIMI_LINEAR) & ~GDN), /* a layer is what its tensors say */
     AT(0, "attention.recurrent_layers", ALL & ~(HYBRID | HN_KIMI_LINEAR)),
     AT(0, "attention.relative_buckets_count", ALL),
-    AT(0, "attention.indexer.top_k", ALL),
-    AT(0, "attention.indexer.head_count", ALL),
-    AT(0, "attention.indexer.key_length", ALL),
+    AT(0, "attention.indexer.top_k", ALL & ~HN_QWEN4EXP),
+    AT(0, "attention.indexer.head_count", ALL & ~HN_QWEN4EXP),
+    AT(0, "attention.indexer.key_length", ALL & ~HN_QWEN4EXP),
     AT(HN_RWKV_GROUP_EPS, "attention.group_norm_epsilon", RWKV),
     AT_OWN(N_HEAD, "attention.group_norm_groups", RWKV),
     AT(0, "rescale_every_n_layers", ATTN | RWKV7),
@@ -344,7 +362,7 @@ static const known_key known[] = {
     AT(0, "attention.value_residual_mix_lora_rank", ATTN | RWKV6),
     AT(0, "attention.gate_lora_rank", ATTN | RWKV6),
     AT_OWN(N_EMBD, "embedding_length_out", ALL & ~HN_LFM2),
-    AT(0, "embedding_length_per_layer_input", ALL & ~GEMMA34),
+    AT(0, "embedding_length_per_layer_input", ALL & ~(GEMMA34 | HN_QWEN4EXP)),
     AT(0, "rope.dimension_sections", PAIRS & ~HN_GLM4),
     AT_OWN(N_ROT, "rope.dimension_count_swa", ATTN & ~HN_GEMMA4),
     AT_OWN(FREQ_BASE, "rope.freq_base_swa", ATTN & ~WINDOWED),

@@ -88,6 +88,22 @@ static const module qwen35moe[] = {
     SELF_ATTN, GATED("mlp"),  SHARED_IN("mlp.shared_expert"), { "mlp.shared_expert_gate", "ffn_gate_inp_shexp" },
     TILED,     { NULL, NULL }
 };
+#define HYPER(module, to)                                                                         \
+    { module ".input_mix_weight_down", to "_down" }, { module ".input_mix_weight_up", to "_up" }, \
+    {                                                                                             \
+        module ".block_inject_weight", to "_inject"                                               \
+    }
+static const module qwen4exp[] = { SELF_ATTN,
+                                   GATED("mlp"),
+                                   SHARED_IN("mlp.shared_expert"),
+                                   { "mlp.shared_expert_gate", "ffn_gate_inp_shexp" },
+                                   TILED,
+                                   HYPER("attn_hyper_connection", "hc_attn"),
+                                   HYPER("mlp_hyper_connection", "hc_ffn"),
+                                   { "self_attn.indexer.index_qk_proj", "indexer.q_proj+indexer.k_proj" },
+                                   { "ple.key_proj", "ple_key" },
+                                   { "ple.value_proj", "ple_value" },
+                                   { NULL, NULL } };
 /* of the delta rule what comes out of it alone: the rest is in another order there */
 static const module qwen3next[] = { SELF_ATTN,
                                     GATED("mlp"),
@@ -227,10 +243,12 @@ static const struct names {
     { .of = HN_QWEN35, .list = qwen35 },
     { .of = HN_QWEN35MOE, .list = qwen35moe },
     { .of = HN_QWEN3NEXT, .list = qwen3next },
+    { .of = HN_QWEN4EXP, .list = qwen4exp },
     { .of = HN_DOTS1 | HN_GLM4MOE | HN_ERNIE45MOE | HN_DEEPSEEK | HN_EXAONE_MOE | HN_COHERE2MOE,
       .list = shared_experts },
     { .of = HN_AFMOE, .list = afmoe },
     { .of = HN_LAGUNA, .list = laguna },
+    { .of = HN_STEP35, .list = laguna, .layers = "model.language_model.layers." },
     { .of = HN_GEMMA4 | HN_GEMMA3N, .list = gemma4 },
     { .of = HN_LLAMA4, .list = llama4 },
     { .of = HN_GRANITE, .list = granite },
@@ -304,7 +322,7 @@ static hn_lora_tiles tiles_of(const hone_model *m, hn_role role, bool columns)
     const hn_hparams *hp = &m->hp;
     const int64_t d = hp->ssm_state;
     hn_lora_tiles t = { 0 };
-    if (!(m->arch->bit & (HN_QWEN35 | HN_QWEN35MOE)) || columns != (role == HN_ROLE_SSM_OUT)) return t;
+    if (!(m->arch->bit & (HN_QWEN35 | HN_QWEN35MOE | HN_QWEN4EXP)) || columns != (role == HN_ROLE_SSM_OUT)) return t;
     if (role == HN_ROLE_GDN_QKV) t.front = 2 * d * hp->ssm_group;
     if (role == HN_ROLE_GDN_QKV || role == HN_ROLE_GDN_GATE || role == HN_ROLE_SSM_OUT) t.per = d;
     else if (role == HN_ROLE_GDN_BETA || role == HN_ROLE_GDN_ALPHA) t.per = 1;

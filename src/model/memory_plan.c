@@ -1,7 +1,7 @@
 /* What each layer of a model keeps of a sequence. Owns the table; refuses to know how it is stored. */
 #include "model/model.h"
 
-static void keep_positions(hn_memory_layer *l, const hn_layer_plan *p)
+static void keep_positions(hn_memory_layer *l, const hn_hparams *hp, const hn_layer_plan *p)
 {
     bool latent = p->mixer == HN_MIXER_MLA;
     if (!hn_plan_has_positions(p)) return;
@@ -10,6 +10,7 @@ static void keep_positions(hn_memory_layer *l, const hn_layer_plan *p)
     l->d_k = p->d_k;
     l->d_v = latent ? 0 : p->d_v;
     l->window = p->window;
+    l->d_i = p->index ? hp->index.d : 0;
     if (p->no_keys) l->kv_from = p->kv_from;
 }
 
@@ -39,6 +40,7 @@ static void keep_state(hn_memory_layer *l, const hn_hparams *hp, const hn_layer_
         break;
     default: break;
     }
+    if (p->ngram) l->conv_floats += hn_ngram_floats(hp);
     if (l->state_floats) l->kind |= HN_MEMORY_STATE;
     if (l->conv_floats) l->kind |= HN_MEMORY_CONV;
 }
@@ -50,7 +52,7 @@ hone_status hn_model_plan_memory(hone_model *m, hone_error *err)
     if (!l) return HN_FAIL(err, HONE_E_NOMEM, "%s: table of memory", m->path);
     for (int32_t il = 0; il < hp->n_layer; il++) {
         l[il].kv_from = -1;
-        keep_positions(&l[il], &m->plan[il]);
+        keep_positions(&l[il], hp, &m->plan[il]);
         keep_state(&l[il], hp, &m->plan[il]);
         if ((hn_plan_has_positions(&m->plan[il]) || hn_plan_has_state(&m->plan[il])) && l[il].kv_from < 0)
             m->n_filling = il + 1;

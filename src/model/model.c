@@ -137,6 +137,9 @@ static hone_status bind_all(hone_model *m, const char *ignore_keys, hone_error *
     if (m->output.data != m->token_embd.data)
         m->bytes_per_token -= table_bytes(&m->token_embd) - m->token_embd.row_bytes;
     if (hn_weight_is_there(&m->ple_embd)) m->bytes_per_token -= table_bytes(&m->ple_embd) - m->ple_embd.row_bytes;
+    const uint64_t n_gram_rows = (uint64_t)hn_ngram_heads(&m->hp.ngram);
+    if (hn_weight_is_there(&m->ngrams))
+        m->bytes_per_token -= table_bytes(&m->ngrams) - n_gram_rows * m->ngrams.row_bytes;
     return HONE_OK;
 }
 

@@ -31,6 +31,8 @@ struct hone_model {
     hn_weight ple_embd, ple_model_proj;
     const float *ple_norm;
     hn_weight altup_proj[HN_MAX_STREAM - 1], altup_unembd[HN_MAX_STREAM - 1]; /* [n_embd, n_embd] each, or absent */
+    hn_hyper hyper;           /* of a wide stream at its end, without inject; */
+    hn_weight ngrams;         /* the table of n-grams; or absent */
     int32_t n_filling;        /* the layers after so many look at no other row, and keep nothing of a sequence */
     const hn_weight **weight; /* [n_weight] by id */
     int32_t n_weight;
@@ -135,6 +137,13 @@ static inline int64_t hn_all_state_floats(const hone_model *m)
     int64_t n = 0;
     for (int32_t il = 0; il < m->hp.n_layer; il++) n += m->memory[il].state_floats + m->memory[il].conv_floats;
     return n;
+}
+
+/* Floats that a layer with n-grams keeps for them: the rows between the first tap and the last, and ids. */
+static inline int64_t hn_ngram_floats(const hn_hparams *hp)
+{
+    const hn_ngram_numbers *n = &hp->ngram;
+    return (int64_t)(n->taps - 1) * n->n_gram * hp->n_hyper * hp->n_embd + n->n_gram - 1;
 }
 
 enum { HN_RWKV_STATE_VECTORS = 2 };

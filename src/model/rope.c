@@ -130,6 +130,20 @@ hone_status hn_rope_scaling(const hone_model *m, float *factor, bool *yarn, hone
     return HONE_OK;
 }
 
+/* How much of the heads of windowed layers turns: as much as of the others, but where their key says otherwise. */
+static hone_status window_width(const hone_model *m, int32_t *n, hone_error *err)
+{
+    const hn_hparams *hp = &m->hp;
+    char key[128];
+    *n = hp->is->half_turns ? 2 * hp->n_rot : hp->n_rot;
+    if (!(hp->is->reads & (HN_READS_GEMMA | HN_READS_QUERIES))) return HONE_OK;
+    const int32_t most = hp->head_dim_window ? hp->head_dim_window : hp->head_dim;
+    hone_status st = hn_get_int(m, "rope.dimension_count_swa", 2, most, *n, n, err);
+    if (st != HONE_OK || (*n % 2 == 0 && *n <= most)) return st;
+    return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %d, expected an even number of at most %d, the width of a head",
+                   m->path, hn_arch_key(m, key, "rope.dimension_count_swa"), *n, most);
+}
+
 hone_status hn_rope_width(hone_model *m, hone_error *err)
 {
     hn_hparams *hp = &m->hp;
@@ -144,7 +158,14 @@ hone_status hn_rope_width(hone_model *m, hone_error *err)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d, expected the head width %d for architecture %s", m->path,
                        hn_arch_key(m, key, "rope.dimension_count"), n, hp->head_dim, m->arch->name);
     hp->n_rot = n;
-    return HONE_OK;
+    if (!hp->is->half_turns) return HONE_OK;
+    if (n % 4)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %d, expected a multiple of 4: half of it turns", m->path,
+                       hn_arch_key(m, key, "rope.dimension_count"), n);
+    hp->n_rot = n / 2;
+    for (int32_t il = 0; il < hp->n_layer && !hp->n_factor; il++)
+        if (m->plan[il].window && (st = window_width(m, &n, err)) == HONE_OK) hp->n_factor = n / 2;
+    return st;
 }
 
 static hone_status check_factors(const hone_model *m, const float *factors, const char *name, hone_error *err)
@@ -172,20 +193,6 @@ static hone_status long_table(hone_model *m, float base, double scale, bool yarn
     hp->rope[HN_ROPE_LONG].mscale = hp->rope[HN_ROPE_ALL].mscale;
     if ((st = make_table(m, &hp->rope[HN_ROPE_LONG], base, m->rope_factors_long, scale, err)) != HONE_OK) return st;
     return check_angles(m, hp->rope[HN_ROPE_LONG].freq, err);
-}
-
-/* How much of the heads of windowed layers turns: as much as of the others, but where their key says otherwise. */
-static hone_status window_width(const hone_model *m, int32_t *n, hone_error *err)
-{
-    const hn_hparams *hp = &m->hp;
-    char key[128];
-    *n = hp->n_rot;
-    if (!(hp->is->reads & (HN_READS_GEMMA | HN_READS_QUERIES))) return HONE_OK;
-    const int32_t most = hp->head_dim_window ? hp->head_dim_window : hp->head_dim;
-    hone_status st = hn_get_int(m, "rope.dimension_count_swa", 2, most, hp->n_rot, n, err);
-    if (st != HONE_OK || (*n % 2 == 0 && *n <= most)) return st;
-    return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %d, expected an even number of at most %d, the width of a head",
-                   m->path, hn_arch_key(m, key, "rope.dimension_count_swa"), *n, most);
 }
 
 /* A table of that base, scaled as the file says. */

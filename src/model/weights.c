@@ -53,7 +53,8 @@ static void number_weight(void *arg, const hn_weight *w, int32_t il)
 hone_status hn_number_weights(hone_model *m, hone_error *err)
 {
     hn_weight *const outer[] = { &m->ple_embd,      &m->ple_model_proj,  &m->altup_proj[0],   &m->altup_proj[1],
-                                 &m->altup_proj[2], &m->altup_unembd[0], &m->altup_unembd[1], &m->altup_unembd[2] };
+                                 &m->altup_proj[2], &m->altup_unembd[0], &m->altup_unembd[1], &m->altup_unembd[2],
+                                 &m->hyper.down,    &m->hyper.up,        &m->ngrams };
     const size_t n_outer = sizeof outer / sizeof *outer;
     int32_t n = 1 + (int32_t)n_outer;
     hn_each_weight(m, count_weight, &n);

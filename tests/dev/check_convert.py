@@ -153,6 +153,8 @@ VISION = dict(hidden_size=16, intermediate_size=24, num_hidden_layers=1, num_att
 def around(row, c):
     """A model of images and text around the text's."""
     cls = row["around"]
+    if "text" in row:
+        return getattr(transformers, cls + "Config")(text_config=c, vision_config=dict(VISION, max_position_embeddings=4))
     if "eyes" in row:
         text = {k: v for k, v in c.to_dict().items() if k != "model_type"}
         text["rope_parameters"] = dict(text["rope_parameters"], mrope_section=row["parts"])
@@ -181,12 +183,30 @@ def filled(model, row, name, seed):
     if "around" not in row:
         return families.fill(model, row, [seed, zlib.crc32(name.encode())])
     c = families.config(transformers, row)
-    text = transformers.AutoModelForCausalLM.from_config(c)
+    text = families.causal(transformers, row, c)
     state = families.fill(text, row, [seed, zlib.crc32(name.encode())])
     own = model.state_dict()
     for n, x in state.items():
         own[n if n.startswith("lm_head") else n.replace("model.", "model.language_model.", 1)].copy_(torch.from_numpy(x))
     return state
+
+
+def published_step(c):
+    """Step's own config: numbers of each layer, of a block that drafts too, under other names."""
+    kinds, p = c["layer_types"], c.pop("rope_parameters")
+    c["rope_theta"], c["partial_rotary_factors"] = ([p[k][n] for k in kinds] for n in ("rope_theta", "partial_rotary_factor"))
+    c["moe_layers_enum"] = ",".join(str(il) for il, k in enumerate(c.pop("mlp_layer_types")) if k == "sparse")
+    for new, old in (("num_key_value_heads", "num_attention_groups"), ("n_routed_experts", "moe_num_experts"),
+                     ("num_experts_per_tok", "moe_top_k"), ("share_expert_dim", "share_expert_dims")):
+        c[old] = c.pop(new)
+    c["attention_other_setting"] = {"attention_type": "sliding_attention", "head_dim": c["head_dim"],
+                                    "num_attention_heads": c.pop("num_sliding_attention_heads"),
+                                    "num_attention_groups": c["num_attention_groups"]}
+    for list_of, more in (("layer_types", "full_attention"), ("swiglu_limits", 0.0), ("swiglu_limits_shared", 0.0),
+                          ("rope_theta", 1e4), ("partial_rotary_factors", 0.5)):
+        c[list_of] = c[list_of] + [more]
+    c["num_nextn_predict_layers"] = 1
+    c.pop("per_layer_config", None)
 
 
 def older(folder, to):
@@ -196,6 +216,8 @@ def older(folder, to):
     with open(path) as f:
         whole = json.load(f)
     c = whole.get("text_config", whole)
+    if c["model_type"] == "step3p5":
+        published_step(c)
     p = c.pop("rope_parameters", None)
     if p:
         full, local = p.get("full_attention", p), p.get("sliding_attention")

@@ -65,11 +65,14 @@ def number(v):
     return (4, struct.pack("<I", v)) if v >= 0 else (5, struct.pack("<i", v))
 
 
-def value(v):
+WIDE = ("layer_multipliers", "head_offsets", "head_vocab_sizes")  # lists of 64 bits
+
+
+def value(v, wide=False):
     if isinstance(v, str):
         return struct.pack("<I", 8) + string(v)
     if isinstance(v, (list, tuple)):
-        items = [number(x) for x in v]
+        items = [(10, struct.pack("<Q", x)) if wide else number(x) for x in v]
         return struct.pack("<IIQ", 9, items[0][0] if items else 5, len(items)) + b"".join(b for _, b in items)
     kind, b = number(v)
     return struct.pack("<I", kind) + b
@@ -78,7 +81,7 @@ def value(v):
 def write_gguf(path, keys, tensors):
     head = struct.pack("<IIQQ", 0x46554747, 3, len(tensors), len(keys))
     for k, v in keys.items():
-        head += string(k) + value(v)
+        head += string(k) + value(v, k.rsplit(".", 1)[-1] in WIDE)
     offset, data = 0, []
     for name, t in tensors.items():
         kind, shape = getattr(t, "kind", 0), t.shape

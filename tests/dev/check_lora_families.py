@@ -72,13 +72,17 @@ def glu_of(under, tail=""):
 
 UP_DOWN = (("mlp.up_proj", "ffn_up"), ("mlp.down_proj", "ffn_down"))
 GATE_UP = (("mlp.gate_up_proj", "ffn_gate ffn_up"), ("mlp.down_proj", "ffn_down"))
-SHARED = {a: glu_of("mlp.shared_expert", "_shexp") + (("mlp.shared_expert_gate", "ffn_gate_inp_shexp"),) for a in ("qwen2moe", "qwen3next", "qwen35moe")}
+SHARED = {a: glu_of("mlp.shared_expert", "_shexp") + (("mlp.shared_expert_gate", "ffn_gate_inp_shexp"),) for a in ("qwen2moe", "qwen3next", "qwen35moe", "qwen4exp")}
 SHARED.update({a: glu_of("mlp.shared_experts", "_shexp") for a in ("dots1", "glm4moe", "ernie4_5-moe", "deepseek2", "mistral4", "deepseek",
-                                                                   "bailingmoe2", "exaone-moe", "afmoe", "laguna")})
+                                                                   "bailingmoe2", "exaone-moe", "afmoe", "laguna", "step35")})
 DELTA = tuple(("linear_attn." + h, g) for h, g in (("in_proj_qkv", "attn_qkv"), ("in_proj_z", "attn_gate"), ("in_proj_b", "ssm_beta"),
                                                    ("in_proj_a", "ssm_alpha"), ("out_proj", "ssm_out")))
 SHARED["qwen35"], SHARED["qwen35moe"] = DELTA, SHARED["qwen35moe"] + DELTA
+SHARED["qwen4exp"] += DELTA + tuple(("%s_hyper_connection.%s" % (h, m), "hc_%s_%s" % (g, t)) for h, g in (("attn", "attn"), ("mlp", "ffn")) for m, t in (
+    ("input_mix_weight_down", "down"), ("input_mix_weight_up", "up"), ("block_inject_weight", "inject"))) + (
+    ("self_attn.indexer.index_qk_proj", "indexer.q_proj indexer.k_proj"), ("ple.key_proj", "ple_key"), ("ple.value_proj", "ple_value"))
 SHARED["laguna"] += (("self_attn.g_proj", "attn_gate"),)
+SHARED["step35"] += (("self_attn.g_proj", "attn_gate"),)
 SHARED["granite_swa"] = (("shared_mlp.input_linear", "ffn_gate_shexp ffn_up_shexp"), ("shared_mlp.output_linear", "ffn_down_shexp"))
 SHARED["hunyuan-moe"] = glu_of("mlp.shared_mlp", "_shexp")
 SHARED["llama4"] = glu_of("feed_forward.shared_expert", "_shexp")
@@ -114,7 +118,7 @@ MODULES = {
 MODULES["starcoder"] = MODULES["gpt2"]
 MODULES["lfm2moe"], MODULES["mistral4"] = MODULES["lfm2"], MODULES["deepseek2"]
 LAYERS = {"gptneox": "gpt_neox.layers.", "gpt2": "transformer.h.", "starcoder": "transformer.h.", "exaone": "transformer.h.", "mamba2": "backbone.layers.", "nemotron_h": "backbone.layers.",
-          "gemma3": "model.language_model.layers.", "qwen3": "layers."}
+          "gemma3": "model.language_model.layers.", "step35": "model.language_model.layers.", "qwen3": "layers."}
 OTHERS = {a: "model.layers." for a in ("gemma3", "qwen3", "nemotron_h")}  # as hone writes them
 
 
@@ -153,7 +157,7 @@ def deltas_of(arch, keys, tensors, names, delta):
         rows = tensors[n].shape[0]
         out[n] = delta[at:at + rows]
         at += rows
-        if arch in ("qwen35", "qwen35moe") and any(".%s." % g in n for _, g in DELTA):
+        if arch in ("qwen35", "qwen35moe", "qwen4exp") and any(".%s." % g in n for _, g in DELTA):
             out[n] = tiled(out[n].T, keys, arch).T if "ssm_out" in n else tiled(out[n], keys, arch)
         if arch in PERMUTED and ("attn_q." in n or "attn_k." in n):
             il = int(n.split(".")[1])

@@ -104,7 +104,7 @@ def head_keys(d, n_embd, n_head, n_kv, width):
     if d.chance(0.5) and d.arch not in ("gemma4", "gemma3n"):
         return refit(d, n_head * width)
     d.key("attention.key_length", width)
-    equal = d.arch.startswith("qwen3") or d.unit or d.chance(0.95)
+    equal = d.arch.startswith(("qwen3", "qwen4")) or d.unit or d.chance(0.95)
     d.key("attention.value_length", width if equal else d.between(1, 40))
     return n_embd
 
@@ -424,6 +424,7 @@ MOE = {
     "granite_swa": dict(width=False, window=True, shared="granite"),
     "laguna": dict(qk="head", window="opt", func=(1, 2), norm=True, scale=True, probs=True, shared="length", lead=True,
                    partial=True, heads=True),
+    "step35": dict(qk="head", tied=False, func=(1, 2), norm=True, scale=True, probs=True, shared="length", lead=True, heads=True),
     "cohere2moe": dict(ln=True, window=True, func=(1, 2), norm=True, scale=True, shared="length", lead=True, parallel=True),
     "phimoe": dict(ln=True, bias=("q", "k", "v", "output"), width=False, tied=False),
     "afmoe": dict(qk="head", window=True, func=(1, 2), norm=True, scale=True, probs=True, shared="count", lead=True),
@@ -454,11 +455,27 @@ def shared_width(d, o, f):
     return d.key("expert_shared_feed_forward_length", d.width(5, 60))
 
 
+def step_keys(d, n_layer, width):
+    """Windows, what turns, of which layers that see everything half, limits of gates."""
+    d.key("attention.sliding_window", d.between(1, 20))
+    d.key("attention.sliding_window_pattern", [bool(d.chance(0.6)) for _ in range(n_layer)])
+    if width % 4 or d.chance(0.3):
+        d.key("rope.dimension_count", 4 * d.between(1, max(1, width // 4)))
+    if d.chance(0.5):
+        d.key("rope.freq_base_swa", d.pick(*BASES))
+    if d.chance(0.3):
+        d.key("rope.dimension_count_swa", 2 * d.between(1, width // 2))
+    for name in ("swiglu_clamp_exp", "swiglu_clamp_shexp"):
+        if d.chance(0.8):
+            d.key(name, [d.pick(0.0, d.real(0.02, 1.0)) for _ in range(n_layer)])
+
+
 def moe(d):
     o, arch = MOE[d.arch], d.arch
     ln, ln_bias = o.get("ln") and (arch == "phimoe" or d.chance(0.6)), arch == "phimoe"
     n_embd, n_layer = body(d, o.get("tied"), ln, None, ln_bias)
     n_head, n_kv, width = heads(d, o.get("mha"))
+    width = max(width, 4 if arch == "step35" else 0)  # of which half turns
     n_embd = head_keys(d, n_embd, n_head, n_kv, width)
     rope(d, width, o.get("partial"), arch != "phimoe")
     if arch == "phimoe":
@@ -477,8 +494,10 @@ def moe(d):
             d.key("rope.dimension_count_swa", 2 * d.between(1, width // 2))
     if arch == "granite_swa" and d.chance(0.6):
         d.key("attention.rope_pattern", [bool(d.chance(0.6)) for _ in range(n_layer)])
+    if arch == "step35":
+        step_keys(d, n_layer, width)
     n_heads = [n_head] * n_layer
-    if o.get("heads") and d.chance(0.8) and "laguna.attention.key_length" in d.keys:
+    if o.get("heads") and d.chance(0.8) and arch + ".attention.key_length" in d.keys:
         n_heads = d.key("attention.head_count", [n_kv * d.pick(1, 2, 3, 4) for _ in range(n_layer)])
         d.key("attention.head_count_kv", n_kv)
     by_head = d.chance(0.5)  # gates of laguna
@@ -503,8 +522,10 @@ def moe(d):
         if not o.get("parallel"):
             d.norm(b + o.get("pre2", "ffn_norm"), n_embd, ln_bias)
         attention(d, il, n_embd, n_heads[il], n_kv, width, bias, qk)
+        if arch == "step35":
+            d.mat(b + "attn_gate", n_embd, n_heads[il])
         if arch == "laguna":
-            d.mat(b + "attn_gate", n_embd, n_heads[il] * (1 if by_head else width))
+            d.mat(b + "attn_gate", n_embd, n_heads[il] * (1 if by_head else d.keys.get("laguna.attention.value_length", width)))
         if arch == "afmoe":
             d.mat(b + "attn_gate", n_embd, n_head * width)
             d.norm(b + "post_attention_norm", n_embd)
@@ -647,6 +668,7 @@ def gdn(d):
     rope(d, width, True, False)
     if arch != "qwen3next":
         d.key("rope.dimension_sections", [1, 1, 0, 0])
+    wide = hyper_keys(d, n_embd, width) if arch == "qwen4exp" else None
     k = conv_taps(d)
     size, hk, r = (64, 2, 2) if d.unit else (d.between(2, 20), d.between(1, 4), d.between(1, 3))
     d.key("ssm.state_size", size)
@@ -666,10 +688,15 @@ def gdn(d):
     if arch != "qwen35":
         n, f = expert_keys(d)
         shared = d.key("expert_shared_feed_forward_length", d.width(5, 60))
+    if wide:
+        index_layers(d, attn)
     for il in range(n_layer):
         b = "blk.%d." % il
-        d.norm(b + "attn_norm", n_embd)
-        d.norm(b + "post_attention_norm", n_embd)
+        if wide:
+            hyper_layer(d, b, n_embd, wide, attn[il])
+        else:
+            d.norm(b + "attn_norm", n_embd)
+            d.norm(b + "post_attention_norm", n_embd)
         if attn[il]:
             attention(d, il, n_embd, n_head, n_kv, width, bias, "head", True)
         else:
@@ -678,6 +705,69 @@ def gdn(d):
             glu(d, il, n_embd, n_ff)
         else:
             experts(d, il, n_embd, n, f, False, shared, shared_gate=True)
+
+
+def hyper(d, name, n_embd, parts, rank, inject=True):
+    d.norm(name + "_norm", parts * n_embd)
+    d.mat(name + "_down", parts * n_embd, rank, gain=parts)  # what it gives is divided by their number
+    d.mat(name + "_up", rank, parts * n_embd, gain=2)
+    if inject:
+        d.mat(name + "_inject", parts * n_embd, parts, gain=parts)
+
+
+def hyper_keys(d, n_embd, width):
+    """(parts of the stream, rank of what mixes them); the index's keys."""
+    parts, rank = d.key("hyper_connection.count", d.pick(2, 3, 4, 4)), d.width(3, 30)
+    d.key("hyper_connection.low_rank", rank)
+    d.key("attention.indexer.head_count", d.between(2, 7))
+    d.key("attention.indexer.key_length", width + 2 * d.between(0, 3))
+    del d.tensors["output_norm.weight"]
+    hyper(d, "output_hc", n_embd, parts, rank, False)
+    return parts, rank
+
+
+def index_layers(d, attn):
+    """The index, and where some layer recurs maybe n-grams."""
+    block = d.pick(1, 2, 3, 4, 5, 8)
+    d.key("attention.indexer.top_k", block * (d.between(1, 4) if d.chance(0.8) else 100))
+    d.key("attention.compress_ratios", [block if a else 0 for a in attn])
+    if not all(attn) and d.chance(0.8):
+        size, per, n_vocab = d.between(2, 4), d.between(1, 3), d.tensors["token_embd.weight"].shape[0]
+        heads, d.ngram = (size - 1) * per, d.pick(*[il for il, a in enumerate(attn) if not a])
+        d.key("ple.layers", [d.ngram])
+        d.key("ple.ngram_size", size)
+        d.key("ple.heads_per_ngram", per)
+        d.key("ple.conv_kernel", d.between(2, 4))
+        d.key("ple.eos_token_id", d.between(0, n_vocab - 1))
+        n_embd = d.keys["qwen4exp.embedding_length"]
+        even = n_embd % heads == 0 and (d.unit or d.chance(0.7))  # rows of all heads are as wide as the stream, as published
+        width = d.key("embedding_length_per_layer_input", n_embd // heads if even else d.width(2, 12))
+        rows = [d.between(5, 60) for _ in range(heads)]
+        d.key("ple.layer_multipliers", [2 * d.between(1, 2 ** d.pick(20, 50)) + 1 for _ in range(size)])
+        d.key("ple.head_vocab_sizes", rows)
+        d.key("ple.head_offsets", [sum(rows[:h]) for h in range(heads)])
+        d.tensors["per_layer_token_embd.weight"] = d.values((sum(rows) + d.between(0, 5), width), 1.0)
+
+
+def hyper_layer(d, b, n_embd, wide, attends):
+    parts, rank = wide
+    hyper(d, b + "hc_attn", n_embd, parts, rank)
+    hyper(d, b + "hc_ffn", n_embd, parts, rank)
+    if attends:
+        n, width = (d.keys["qwen4exp.attention.indexer." + k] for k in ("head_count", "key_length"))
+        d.mat(b + "indexer.q_proj", n_embd, n * width)
+        d.mat(b + "indexer.k_proj", n_embd, width)
+        d.norm(b + "indexer.q_norm", width)
+        d.norm(b + "indexer.k_norm", width)
+    if b == "blk.%d." % getattr(d, "ngram", -1):
+        k = {x: d.keys["qwen4exp." + x] for x in ("ple.ngram_size", "ple.heads_per_ngram", "ple.conv_kernel",
+                                                  "embedding_length_per_layer_input")}
+        n_in = (k["ple.ngram_size"] - 1) * k["ple.heads_per_ngram"] * k["embedding_length_per_layer_input"]
+        d.mat(b + "ple_key", n_in, parts * n_embd)
+        d.mat(b + "ple_value", n_in, n_embd)
+        for name in ("key", "query", "conv"):
+            d.norm(b + "ple_norm_" + name, parts * n_embd)
+        d.tensors[b + "ple_conv1d.weight"] = d.values((parts * n_embd, k["ple.conv_kernel"]), 0.8)
 
 
 def gdn_layer(d, b, n_embd, k, size, hk, hv):
@@ -1201,7 +1291,7 @@ def split_experts(t, b):
 
 # Families whose layers differ: what keys say of it is no matter where tensors tell it.
 BY_TENSORS = ("lfm2", "lfm2moe", "granitehybrid", "nemotron_h", "nemotron_h_moe", "kimi-linear", "qwen35", "qwen35moe",
-              "qwen3next")
+              "qwen3next", "qwen4exp")
 
 
 def keys_that_do_not_tell(d, keys, zero):
@@ -1292,14 +1382,14 @@ USUAL = {"bloom": ("qkv",), "mpt": ("qkv",), "phi3": ("qkv", "gate_up"), "glm4":
 
 FAMILIES = {"deci": deci, **{a: dense for a in DENSE}, **{a: moe for a in MOE}, "deepseek2": deepseek2, "mistral4": deepseek2,
             "minicpm3": minicpm3,
-            "qwen3next": gdn, "qwen35": gdn, "qwen35moe": gdn, "mamba2": mamba2, "mamba": old_mamba, "jamba": jamba, "falcon-h1": falconh1,
+            "qwen3next": gdn, "qwen35": gdn, "qwen35moe": gdn, "qwen4exp": gdn, "mamba2": mamba2, "mamba": old_mamba, "jamba": jamba, "falcon-h1": falconh1,
             "granitehybrid": granitehybrid, "nemotron_h": nemotron, "nemotron_h_moe": nemotron, "lfm2": lfm2,
             "lfm2moe": lfm2, "kimi-linear": kimi, "gemma4": gemma4, "gemma3n": gemma3n, "bert": encoder,
             "nomic-bert": encoder, "nomic-bert-moe": encoder, "jina-bert-v2": encoder, "jina-bert-v3": encoder, "modern-bert": modern_bert,
             "eurobert": llama_both, "llama-embed": llama_both, "gemma-embedding": gemma_embedding}
 
 
-DRAFTS = ("glm4", "cohere2moe", "bailingmoe2", "nemotron_h_moe", "glm4moe", "deepseek2", "mistral4", "qwen35", "qwen35moe", "qwen3next")
+DRAFTS = ("glm4", "cohere2moe", "bailingmoe2", "nemotron_h_moe", "glm4moe", "deepseek2", "mistral4", "qwen35", "qwen35moe", "qwen3next", "step35")
 
 
 def drafts(d):

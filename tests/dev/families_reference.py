@@ -39,16 +39,16 @@ NORM_AFTER_ROPE = {"hunyuan-dense", "hunyuan-moe", "llama4", "maincoder"}
 EMB_SQRT = {"gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "gemma-embedding", "afmoe"}
 WINDOW_PERIOD = {"gemma2": 2, "gpt-oss": 2, "gemma3": 6, "cohere2": 4, "olmo2": 4, "gemma3n": 5, "gemma-embedding": 6,
                  "mellum": 4, "exaone-moe": 4, "afmoe": 4, "smallthinker": 4, "cohere2moe": 4, "modern-bert": 3,
-                 "granite_swa": 4, "laguna": 4}
-UNSCALED_WINDOWS = {"gemma3", "gemma3n", "gemma4", "olmo2", "gemma-embedding", "mellum", "modern-bert", "laguna"}
-QWEN_GDN = {"qwen3next", "qwen35", "qwen35moe"}
+                 "granite_swa": 4, "laguna": 4, "step35": 4}
+UNSCALED_WINDOWS = {"gemma3", "gemma3n", "gemma4", "olmo2", "gemma-embedding", "mellum", "modern-bert", "laguna", "step35"}
+QWEN_GDN = {"qwen3next", "qwen35", "qwen35moe", "qwen4exp"}
 # MoE: (score function, normalise); None: the file's key says it.
 ROUTE = {"qwen2moe": (1, False), "jamba": (1, False), "deepseek": (1, None), "bailingmoe2": (None, None), "olmoe": (1, False),
          "nomic-bert-moe": (1, False), "gpt-oss": (3, False), "llama4": ("llama4", False),
          "nemotron_h_moe": (2, None), "lfm2moe": (None, True), "minimax-m2": (None, True), "deepseek2": (None, None),
          "mistral4": (None, None), "glm4moe": (None, None), "dots1": (None, None),
          "exaone-moe": (None, None), "afmoe": (None, None), "kimi-linear": (None, True), "smallthinker": (None, True),
-         "phimoe": ("sparse", False), "cohere2moe": (None, None), "laguna": (None, None)}
+         "phimoe": ("sparse", False), "cohere2moe": (None, None), "laguna": (None, None), "step35": (None, None)}
 
 
 def sigmoid(x):
@@ -228,13 +228,15 @@ class Model:
         if swa:
             n = self.key("rope.dimension_count_swa", n)
             base = self.key("rope.freq_base_swa", 10000.0 if self.arch in UNSCALED_WINDOWS - {"olmo2", "mellum", "laguna"} else base)
+        if self.arch == "step35" and not swa:  # layers that see everything turn half of it
+            n = n // 2
         ff = np.ones(n // 2)
         long = self.n_ctx > self.key("rope.scaling.original_context_length", self.key("context_length", 0))
         factors = self.t.get("rope_factors_%s.weight" % ("long" if long else "short"))
         if factors is not None:
             ff = factors
-        if "rope_freqs.weight" in self.t and not (self.arch == "gemma4" and swa):
-            ff = self.t["rope_freqs.weight"]
+        if "rope_freqs.weight" in self.t and not (self.arch in ("gemma4", "step35") and swa):
+            ff = self.t["rope_freqs.weight"][:n // 2]
         i = np.arange(n // 2)
         theta = float(base) ** (-2.0 * i / n) / ff
         kind = self.key("rope.scaling.type", "linear")
@@ -319,6 +321,8 @@ class Model:
             s = s - self.alibi(q.shape[1])[:, None, None] * abs(i - j)[None]
         if self.windowed(il):
             seen = seen & (abs(i - j) <= self.window() // 2 if both else i - j < self.window())
+        if self.chosen is not None:
+            seen = seen & self.chosen[first:first + n_tok]
         if self.runs() and self.has_rope(il):
             seen = seen & (i // self.RUN == j // self.RUN)
         s = np.where(seen[None], s, -np.inf)
@@ -389,11 +393,38 @@ class Model:
         if k is None:
             k, v = self.kv[self.windowed(il)]
         self.kv[self.windowed(il)] = k, v
+        self.chosen = self.choose(il, h, pos) if self.has(il, "indexer.q_proj") else None
         o = self.weigh(il, q, k, v, self.scale(d))
         if gate is not None:
             gate = softplus(gate) if self.arch == "laguna" else sigmoid(gate)
             o = o * (gate if gate.shape == o.shape else np.repeat(gate, o.shape[1] // gate.shape[1], 1))
         return self.mul(il, "attn_output", o)
+
+    def choose(self, il, h, pos):
+        """qwen4exp's index [T, T]: a query sees the blocks of positions that score most, of those that are whole when it
+        comes, and what is behind the last of these."""
+        n_tok, n, d = len(h), self.key("attention.indexer.head_count"), self.key("attention.indexer.key_length")
+        block = self.per_layer("attention.compress_ratios", il)
+        best = self.key("attention.indexer.top_k") // block
+        n_rot, cos, sin = self.rope_table(il, pos, self.head_dims(il)[0])  # as heads of attention turn
+        q = self.norm(self.mul(il, "indexer.q_proj", h).reshape(n_tok, n, d), "indexer.q_norm", il)
+        q = rotate(q, cos, sin, n_rot, False)
+        whole = n_tok // block
+        keys = self.mul(il, "indexer.k_proj", h)[:whole * block].reshape(whole, block, d).mean(1)
+        keys = self.norm(keys, "indexer.k_norm", il)[:, None]
+        keys = rotate(keys, cos[:whole * block:block], sin[:whole * block:block], n_rot, False)[:, 0]
+        score = np.maximum(np.einsum("thd,bd->thb", q, keys), 0).sum(1)
+        seen = np.zeros((n_tok, n_tok), bool)
+        for t in range(n_tok):
+            there = (t + 1) // block
+            seen[t, there * block:t + 1] = True
+            order = np.argsort(-score[t, :there], kind="stable")
+            if there > best:
+                self.gap = min(self.gap, score[t, order[best - 1]] - score[t, order[best]])
+                self.chose += 1
+            for b in order[:best]:
+                seen[t, b * block:(b + 1) * block] = True
+        return seen
 
     def mla(self, il, h, pos):
         """Latent attention, expanded: keys and values of every head are made from the latent row."""
@@ -482,7 +513,8 @@ class Model:
         heads = np.arange(hv) // r if self.arch == "qwen3next" else np.arange(hv) % hk
         gamma = np.exp(self.w(il, "ssm_a").reshape(-1) * softplus(a + self.b(il, "ssm_dt")))
         o = self.delta_rule(il, q[:, heads], k[:, heads], v.reshape(n_tok, hv, d), gamma[..., None], sigmoid(b))
-        y = self.norm(o, "ssm_norm", il) * silu(z.reshape(n_tok, hv, d))
+        gate = sigmoid if self.arch == "qwen4exp" else silu
+        y = self.norm(o, "ssm_norm", il) * gate(z.reshape(n_tok, hv, d))
         return self.mul(il, "ssm_out", y.reshape(n_tok, -1))
 
     def kda(self, il, h):
@@ -587,7 +619,10 @@ class Model:
     def glu(self, il, h, tail=""):
         """down(act(gate h)·up h), or down(act(up h)) where there is no gate."""
         up, n_ff = self.mul(il, "ffn_up" + tail, h), self.w(il, "ffn_down" + tail).shape[1]
-        if self.has(il, "ffn_gate" + tail):
+        if self.arch == "step35":
+            limit = self.per_layer("swiglu_clamp_shexp", il, 0.0)
+            mid = self.limited(self.mul(il, "ffn_gate" + tail, h), up, limit)
+        elif self.has(il, "ffn_gate" + tail):
             gate = self.mul(il, "ffn_gate" + tail, h)
             sparsity = self.per_layer("activation_sparsity_scale", il, -math.inf) if self.arch == "gemma3n" else -math.inf
             if sparsity > -math.inf:  # the quantile of nothing
@@ -602,6 +637,12 @@ class Model:
             mid = self.act(up)
         return self.mul(il, "ffn_down" + tail, mid)
 
+    @staticmethod
+    def limited(gate, up, limit):
+        """step35: what a gate gives has a limit above, what it opens on both sides; 0: none."""
+        limit = limit or math.inf
+        return np.minimum(silu(gate), limit) * np.clip(up, -limit, limit)
+
     def expert(self, il, e, x):
         """One expert on rows x."""
         def part(name):
@@ -615,6 +656,8 @@ class Model:
         if self.arch == "gpt-oss":
             gate, up = np.minimum(gate, 7), np.clip(up, -7, 7)
             mid = gate * sigmoid(1.702 * gate) * (up + 1)
+        elif self.arch == "step35":
+            mid = self.limited(gate, up, self.per_layer("swiglu_clamp_exp", il, 0.0))
         else:
             mid = self.act(up) if gate is None else self.act(gate) * up
         down = self.w(il, "ffn_down_exps")[e]
@@ -626,7 +669,7 @@ class Model:
     def routing(self, il):
         func, norm = ROUTE.get(self.arch, (1, True))
         if func is None:
-            biased = self.b(il, "exp_probs_b") is not None or self.arch in ("smallthinker", "cohere2moe", "laguna")
+            biased = self.b(il, "exp_probs_b") is not None or self.arch in ("smallthinker", "cohere2moe", "laguna", "step35")
             func = self.key("expert_gating_func", 0) or (2 if biased else 1)
         return func, bool(self.key("expert_weights_norm", False)) if norm is None else norm
 
@@ -759,12 +802,63 @@ class Model:
     def per_layer_rows(self, tokens, x0):
         """Per-layer embeddings [T, L, n], or None."""
         n = self.key("embedding_length_per_layer_input", 0)
-        if not n or "per_layer_token_embd.weight" not in self.t:
+        if not n or "per_layer_model_proj.weight" not in self.t:
             return None
         shape = (len(tokens), self.n_layer, n)
         proj = (x0 @ self.t["per_layer_model_proj.weight"].T / math.sqrt(self.n_embd)).reshape(shape)
         rows = self.t["per_layer_token_embd.weight"][tokens].reshape(shape) * math.sqrt(n)
         return (self.norm(proj, "per_layer_proj_norm") + rows) / math.sqrt(2)
+
+    def parts_norm(self, x, name):
+        """RMSNorm of each part of a wide stream [T, parts, E] by itself."""
+        return rms(x, self.t[name + ".weight"].reshape(x.shape[1:]), self.eps)
+
+    def mix(self, x, name):
+        """qwen4exp: what a half takes of the wide stream, and how much of what it gives each part takes."""
+        n = x.shape[1]
+        y = self.parts_norm(x, name + "_norm")
+        flat = y.reshape(len(x), -1)
+        gate = sigmoid(silu(flat @ self.t[name + "_down.weight"].T / n) @ self.t[name + "_up.weight"].T)
+        inject = self.t.get(name + "_inject.weight")
+        share = None if inject is None else 2 * sigmoid(flat @ inject.T / n)
+        return (gate.reshape(y.shape) * y).mean(1), share
+
+    def ngrams(self, il, x, tokens):
+        """qwen4exp: what the wide stream takes of hashed n-grams of ids."""
+        size, per, eos = (self.key("ple." + k) for k in ("ngram_size", "heads_per_ngram", "eos_token_id"))
+        mul, rows, at = (self.key("ple." + k) for k in ("layer_multipliers", "head_vocab_sizes", "head_offsets"))
+        table, emb = self.t["per_layer_token_embd.weight"], []
+        for t in range(len(tokens)):
+            ids = [int(tokens[t])]
+            for back in range(1, size):
+                before = int(tokens[t - back]) if t >= back else eos
+                ids.append(eos if ids[-1] == eos and back > 1 or before == eos else before)
+            mixed, row = ids[0] * mul[0], []
+            for n in range(1, size):
+                mixed ^= ids[n] * mul[n]
+                row += [table[mixed % rows[h] + at[h]] for h in range((n - 1) * per, n * per)]
+            emb.append(np.concatenate(row))
+        emb = np.stack(emb)
+        key = self.parts_norm(self.mul(il, "ple_key", emb).reshape(x.shape), "blk.%d.ple_norm_key" % il)
+        query = self.parts_norm(x, "blk.%d.ple_norm_query" % il)
+        s = (key * query).sum(-1, keepdims=True) / math.sqrt(self.n_embd)
+        gated = sigmoid(np.sign(s) * np.sqrt(np.maximum(np.abs(s), 1e-6))) * self.mul(il, "ple_value", emb)[:, None]
+        normed = self.parts_norm(gated, "blk.%d.ple_norm_conv" % il).reshape(len(x), -1)
+        w = self.w(il, "ple_conv1d").reshape(normed.shape[1], -1)
+        wide = np.zeros((w.shape[0], (w.shape[1] - 1) * size + 1))
+        wide[:, ::size] = w  # its taps lie as far apart as n-grams are long
+        return x + gated + silu(self.conv(normed, wide)).reshape(x.shape)
+
+    def wide_stream(self, x, pos, tokens):
+        """qwen4exp: a stream of several parts."""
+        x = np.repeat(x[:, None], self.key("hyper_connection.count"), 1)
+        for il in range(self.n_layer):
+            if self.has(il, "ple_key"):
+                x = self.ngrams(il, x, tokens)
+            for name, half in (("hc_attn", lambda h: self.mixer(il, h, pos)), ("hc_ffn", lambda h: self.ffn(il, h))):
+                h, share = self.mix(x, "blk.%d.%s" % (il, name))
+                x = x + share[..., None] * half(h)[:, None]
+        return self.mix(x, "output_hc")[0]
 
     def gemma3n(self, x, pos):
         """Four streams of which one is computed (AltUp), beside a low-rank path (LAuReL)."""
@@ -797,7 +891,7 @@ class Model:
         """What the stream ends as, behind the last norm, [T, n_embd]."""
         tokens = np.asarray(tokens)
         pos = np.arange(len(tokens), dtype=np.float64)
-        self.n_ctx, self.kv = n_ctx or len(tokens), {}
+        self.n_ctx, self.kv, self.chosen, self.chose = n_ctx or len(tokens), {}, None, 0
         x = self.t["token_embd.weight"][tokens]
         if self.arch in EMB_SQRT:
             x = x * float(np.float32(math.sqrt(self.n_embd)))
@@ -814,6 +908,8 @@ class Model:
         self.ple = self.per_layer_rows(tokens, x)
         if self.arch == "gemma3n":
             x = self.gemma3n(x, pos)
+        elif self.arch == "qwen4exp":
+            return self.wide_stream(x, pos, tokens)
         else:
             for il in range(self.n_layer):
                 x = self.layer(il, x, pos)

@@ -29,6 +29,13 @@ def rope(theta=1e4, **more):
     return dict(rope_parameters=dict(dict(rope_type="default", rope_theta=theta), **more))
 
 
+QWEN4 = dict(GDN, **MOE, **rope(1e6, partial_rotary_factor=0.4, mrope_section=[2, 1, 1]), hc_count=4, hc_lowrank=22,
+             indexer_n_heads=7, indexer_kv_heads=1, indexer_head_dim=12, indexer_budget=24, indexer_compress_ratio=4,
+             ple_layer_ids=[2], ple_embed_dim=24, ple_conv_kernel_size=3, ngram_size=3, heads_per_ngram=2,
+             ngram_vocab_size_base=50, make_ngram_vocab_size_divisible_by=8, split_ngram_parts=2,
+             output_gate_type="sigmoid")
+
+
 # ---- names -------------------------------------------------------------------------------------------------------
 
 LAYER = {
@@ -113,9 +120,13 @@ def permuted(c, name, to, w):
     return None
 
 
+def is_one_more(to):
+    return to.endswith("norm.weight") and "ssm_norm" not in to or ".ple_norm_" in to
+
+
 def one_more(c, name, to, w):
     """Norms whose weight is 1 + w."""
-    return {to: w + 1} if to.endswith("norm.weight") and "ssm_norm" not in to else None
+    return {to: w + 1} if is_one_more(to) else None
 
 
 def split_experts(c, name, to, w):
@@ -198,6 +209,14 @@ def qwen35_heads(c, name, to, w):
     if "in_proj_z" in name:
         return {to: tiled(c, w, d)}
     return {to: tiled(c, w, d, 1) if "out_proj" in name else tiled(c, w)}
+
+
+def qwen4(c, name, to, w):
+    """Queries and keys of an index are one matrix there; the table of n-grams stands in its layer."""
+    if name.endswith("index_qk_proj.weight"):
+        q, k = np.split(w, [c.indexer_n_heads * c.indexer_head_dim])
+        return {to.replace("_proj", "q_proj"): q, to.replace("_proj", "k_proj"): k}
+    return {"per_layer_token_embd.weight": w} if "ngram_embedding" in name else None
 
 
 def qwen3next_qkvz(c, name, to, w):
@@ -343,6 +362,24 @@ def gdn(c):
     return k
 
 
+def qwen4_keys(c):
+    attends = ["linear" not in kind for kind in c.layer_types]
+    k = dict(gdn(c), **{"hyper_connection.count": c.hc_count, "hyper_connection.low_rank": c.hc_lowrank,
+                        "attention.indexer.head_count": c.indexer_n_heads, "attention.indexer.top_k": c.indexer_budget,
+                        "attention.indexer.key_length": c.indexer_head_dim,
+                        "attention.compress_ratios": [c.indexer_compress_ratio * a for a in attends]})
+    if not c.ple_layer_ids:
+        return k
+    from transformers.models.qwen4_exp.modeling_qwen4_exp import Qwen4ExpTextNGramEmbedding
+    e = Qwen4ExpTextNGramEmbedding(c, c.ple_embed_dim, 0, 0)
+    return dict(k, **{"ple.layers": [il - 1 for il in c.ple_layer_ids], "ple.ngram_size": c.ngram_size,
+                      "ple.heads_per_ngram": c.heads_per_ngram, "ple.conv_kernel": c.ple_conv_kernel_size,
+                      "ple.eos_token_id": c.eos_token_id, "ple.head_offsets": e.head_offsets,
+                      "ple.layer_multipliers": [int(m) for m in e.layer_multipliers],
+                      "ple.head_vocab_sizes": e.head_vocab_sizes,
+                      "embedding_length_per_layer_input": e.ngram_embedding.embedding_dim})
+
+
 def mamba(c, inner, heads, state, groups, kernel):
     return {"ssm.conv_kernel": kernel, "ssm.inner_size": inner, "ssm.state_size": state, "ssm.time_step_rank": heads,
             "ssm.group_count": groups}
@@ -392,6 +429,16 @@ GDN_NAMES = dict(ALSO_NORM, **{"linear_attn." + k: v for k, v in SSM.items()})
 GDN_NAMES.update({"linear_attn.in_proj_qkv": "attn_qkv", "linear_attn.in_proj_z": "attn_gate",
                   "linear_attn.in_proj_b": "ssm_beta", "linear_attn.in_proj_a": "ssm_alpha",
                   "linear_attn.in_proj_ba": "ssm_ba", "linear_attn.in_proj_qkvz": "attn_qkv"})
+QWEN4_NAMES = dict(GDN_NAMES, **{
+    "self_attn.indexer.index_qk_proj": "indexer._proj", "self_attn.indexer.q_layernorm": "indexer.q_norm",
+    "self_attn.indexer.k_layernorm": "indexer.k_norm", "ple.key_proj": "ple_key", "ple.value_proj": "ple_value",
+    "ple.norm_key": "ple_norm_key", "ple.norm_query": "ple_norm_query", "ple.norm_conv": "ple_norm_conv",
+    "ple.conv1d": "ple_conv1d", "ple.ple_embedding.ngram_embedding": "ngrams"})
+for _from, _to in (("attn", "hc_attn"), ("mlp", "hc_ffn")):
+    for _s, _t in (("hc_norm", "norm"), ("input_mix_weight_down", "down"), ("input_mix_weight_up", "up"),
+                   ("block_inject_weight", "inject")):
+        QWEN4_NAMES["%s_hyper_connection.%s" % (_from, _s)] = "%s_%s" % (_to, _t)
+        OUTER[_s] = "output_hc_" + _t
 LFM2_NAMES = {"operator_norm": "attn_norm", "ffn_norm": "ffn_norm", "conv.conv": "shortconv.conv",
               "conv.in_proj": "shortconv.in_proj", "conv.out_proj": "shortconv.out_proj",
               "feed_forward.w1": "ffn_gate", "feed_forward.w3": "ffn_up", "feed_forward.w2": "ffn_down",
@@ -460,6 +507,21 @@ def laguna(c):
                     "attention.sliding_window_pattern": [t == "sliding_attention" for t in c.layer_types]})
 
 
+def step(c):
+    full, swa = (c.rope_parameters[k] for k in ("full_attention", "sliding_attention"))
+    windowed = [t == "sliding_attention" for t in c.layer_types]
+    return dict(experts(c), **window(c), expert_shared_feed_forward_length=c.share_expert_dim, expert_weights_norm=True,
+                expert_weights_scale=c.moe_router_scaling_factor, expert_gating_func=2,
+                leading_dense_block_count=c.mlp_layer_types.index("sparse"),
+                swiglu_clamp_exp=[float(x or 0) for x in c.swiglu_limits],
+                swiglu_clamp_shexp=[float(x or 0) for x in c.swiglu_limits_shared], **{
+                    "attention.head_count": [c.num_sliding_attention_heads if w else c.num_attention_heads for w in windowed],
+                    "rope.freq_base": full["rope_theta"], "rope.freq_base_swa": swa["rope_theta"],
+                    "rope.dimension_count": int(2 * c.head_dim * full["partial_rotary_factor"]),
+                    "rope.dimension_count_swa": int(c.head_dim * swa["partial_rotary_factor"]),
+                    "attention.sliding_window_pattern": windowed})
+
+
 def xielu_keys(tensors):
     """Numbers of layers, which the checkpoint has as tensors of one value, and files as keys."""
     keys = {}
@@ -479,6 +541,12 @@ LAGUNA = dict(HEAD, **MOE, num_hidden_layers=5, shared_expert_intermediate_size=
               rope_parameters={"full_attention": dict(YARN, rope_theta=5e5, partial_rotary_factor=0.5),
                                "sliding_attention": dict(rope_type="default", rope_theta=1e4,
                                                          partial_rotary_factor=1.0)})
+STEP = dict(HEAD, num_hidden_layers=5, sliding_window=WINDOW, layer_types=KINDS5, num_sliding_attention_heads=8,
+            mlp_layer_types=["dense"] + ["sparse"] * 4, n_routed_experts=6, num_experts_per_tok=2, moe_intermediate_size=28,
+            share_expert_dim=44, moe_router_scaling_factor=2.5, pad_token_id=1, swiglu_limits=[0.0, 0.4, 0.0, 0.7, 0.2],
+            swiglu_limits_shared=[0.5, 0.0, 0.3, 0.0, 0.6],
+            rope_parameters={"full_attention": dict(rope_type="default", rope_theta=5e5, partial_rotary_factor=0.5),
+                             "sliding_attention": dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=1.0)})
 WIDE = 24  # heads of gemma4's layers without a window
 LAYERS7 = ["sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "full_attention",
            "sliding_attention", "full_attention"]  # the last three read the keys of earlier ones
@@ -685,6 +753,8 @@ FAMILIES = {
                    names={"self_attn.g_proj": "attn_gate"}),
     "laguna-element": dict(cls="Laguna", arch="laguna", change=(split_experts,), keys=laguna,
                            names={"self_attn.g_proj": "attn_gate"}, cfg=dict(LAGUNA, gating="per-element")),
+    "step-3.7": dict(cls="Step3p7Text", arch="step35", change=(one_more, split_experts, flat), keys=step, cfg=STEP,
+                     names={"self_attn.g_proj": "attn_gate"}, text="Step3p7TextModel", around="Step3p7"),
     "olmoe": dict(cls="Olmoe", arch="olmoe", change=(split_experts,), keys=experts,
                   cfg=dict(num_experts=6, num_experts_per_tok=2, num_key_value_heads=6)),
     "minimax-m2": dict(cls="MiniMaxM2", arch="minimax-m2", change=(split_experts, flat),
@@ -734,6 +804,12 @@ FAMILIES = {
     "qwen3.5-moe": dict(cls="Qwen3_5MoeText", arch="qwen35moe", names=GDN_NAMES, keys=gdn,
                         change=(one_more, split_experts, flat, qwen35_heads),
                         cfg=dict(GDN, **MOE, **rope(1e6, partial_rotary_factor=0.4, mrope_section=[2, 1, 1]))),
+    "qwen4-exp": dict(cls="Qwen4ExpText", arch="qwen4exp", names=QWEN4_NAMES, keys=qwen4_keys,
+                      change=(one_more, split_experts, flat, qwen35_heads, qwen4), cfg=QWEN4),
+    "qwen4-exp-no-ngrams": dict(cls="Qwen4ExpText", arch="qwen4exp", names=QWEN4_NAMES, keys=qwen4_keys,
+                                change=(one_more, split_experts, flat, qwen35_heads, qwen4),
+                                cfg=dict(QWEN4, ple_layer_ids=None, hc_count=3, indexer_compress_ratio=5,
+                                         indexer_budget=60, indexer_n_heads=14)),  # of scores of 0 any may be chosen
     "mamba2": dict(cls="Mamba2", arch="mamba2", names=dict({"mixer." + k: v for k, v in SSM.items()}, norm="attn_norm"),
                    cfg=dict(head_dim=18, num_heads=8, state_size=10, n_groups=2, expand=2, conv_kernel=4, chunk_size=64,
                             layer_norm_epsilon=1e-5, tie_word_embeddings=False),
@@ -799,6 +875,24 @@ def config(transformers, row):
     return c
 
 
+def causal(transformers, row, c, **how):
+    """A model of text. Of a class that transformers has with images alone: its text's part, and a head."""
+    if "text" not in row:
+        return transformers.AutoModelForCausalLM.from_config(c, attn_implementation="eager", **how)
+    import torch
+    from types import SimpleNamespace
+
+    class Text(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.config, self.model = c, getattr(transformers, row["text"])._from_config(c, attn_implementation="eager", **how)
+            self.lm_head = torch.nn.Linear(c.hidden_size, c.vocab_size, bias=False)
+
+        def forward(self, input_ids, **more):
+            return SimpleNamespace(logits=self.lm_head(self.model(input_ids, **more).last_hidden_state))
+    return Text()
+
+
 def random_weight(rng, name, shape):
     """Values that keep activations of order 1, choices apart and decays between 0.1 and 1."""
     x = rng.standard_normal(shape)
@@ -826,7 +920,7 @@ def fill(model, row, seed):
     import torch
     rng, one = np.random.default_rng(seed), one_more in row.get("change", ())
     state = {n: p for n, p in model.state_dict(keep_vars=True).items()
-             if not (n == "lm_head.weight" and model.config.tie_word_embeddings)}
+             if not (n == "lm_head.weight" and model.config.tie_word_embeddings) and p.dtype.is_floating_point}
     with torch.no_grad():
         for name, p in sorted(state.items()):
             w = np.asarray(random_weight(rng, name, tuple(p.shape)), np.float32)

@@ -159,7 +159,19 @@ LAGUNA_SMALL = dict(num_hidden_layers=5, sliding_window=4, head_dim=8, num_exper
                                                             original_max_position_embeddings=16),
                                      "sliding_attention": dict(rope_type="default", rope_theta=1e4,
                                                                partial_rotary_factor=1.0)})
+QWEN4_SMALL = dict(num_hidden_layers=4, head_dim=8, linear_num_key_heads=2, linear_num_value_heads=2,
+                   linear_key_head_dim=8, linear_value_head_dim=8, num_experts=8, num_experts_per_tok=3,
+                   moe_intermediate_size=12, shared_expert_intermediate_size=20, hc_count=3, hc_lowrank=10,
+                   indexer_n_heads=12, indexer_head_dim=6, indexer_budget=4, indexer_compress_ratio=2, ple_embed_dim=12,
+                   ple_conv_kernel_size=2, ngram_vocab_size_base=11, make_ngram_vocab_size_divisible_by=4,
+                   eos_token_id=5, layer_types=["linear_attention", "indexed_attention"] * 2, ple_layer_ids=[3],
+                   **rows.rope(1e6, partial_rotary_factor=0.5, mrope_section=[1, 1, 0]))
+QWEN4_HASH = [7, 10007, 65537]  # small, and whatever the version of transformers
 MADE = {
+    "qwen4exp": (dict(rows.FAMILIES["qwen4-exp"], given={"ple_embedding.layer_multipliers": QWEN4_HASH}, keys=lambda c: dict(
+        rows.qwen4_keys(c), full_attention_interval=2, **{"ple.layer_multipliers": QWEN4_HASH})), QWEN4_SMALL),
+    "step35": (rows.FAMILIES["step-3.7"], dict(num_hidden_layers=5, sliding_window=4, head_dim=8, n_routed_experts=8,
+                                               num_experts_per_tok=3, moe_intermediate_size=12, share_expert_dim=20)),
     "phi2": (rows.FAMILIES["phi-2"], {}), "stablelm": (STABLELM, {}), "chatglm": (rows.FAMILIES["glm-4-9b"], {}),
     "stablelm12b": (dict(rows.FAMILIES["stablelm-2-12b"], names=rows.STABLELM_NAMES), {}),
     "nemotron": (rows.FAMILIES["nemotron-mini"], {}), "hunyuanmoe": (rows.FAMILIES["hunyuan-moe"], {}),
@@ -198,7 +210,7 @@ MADE = {
 
 def kind_of(v):
     if isinstance(v, list):
-        return "ARRAY:BOOL" if isinstance(v[0], bool) else "ARRAY:INT32"
+        return "ARRAY:" + ("BOOL" if isinstance(v[0], bool) else "FLOAT32" if isinstance(v[0], float) else "INT32")
     return "BOOL" if isinstance(v, bool) else "STRING" if isinstance(v, str) else \
         "FLOAT32" if isinstance(v, float) else "UINT32"
 
@@ -215,9 +227,21 @@ def made_of(c, row, config, name, shape):
         b = name.split("layers.")[1].split(".")[0]
         return torch.cat([tensor("blk.%s.ffn_%s_exps.weight" % (b, p), (e, f // 2, n)) for p in ("gate", "up")], 1)
     il = int(name.split("layers.")[1].split(".")[0]) if "layers." in name else -1
-    if il in row.get("idle", {}) and re.search(row["idle"][il], name) or name.endswith("shared_expert_gate.weight"):
+    idle = il in row.get("idle", {}) and re.search(row["idle"][il], name)
+    if idle or name.endswith("shared_expert_gate.weight") and row["arch"] != "qwen4exp":
         return torch.zeros(shape, dtype=torch.float64)
     to = rows.named(row, name)
+    if name.endswith("index_qk_proj.weight"):
+        n = config.indexer_n_heads * config.indexer_head_dim
+        return torch.cat([tensor(to.replace("_proj", part + "_proj"), (shape[1], rows_of))
+                          for part, rows_of in (("q", n), ("k", shape[0] - n))])
+    if "ngram_embedding" in name:
+        return tensor("per_layer_token_embd.weight", shape[::-1])
+    if row["arch"] == "qwen4exp" and to.endswith(("ssm_a", "ssm_norm.weight")):
+        w = tensor(to, shape)
+        return torch.log(-w) if to.endswith("ssm_a") else w
+    if row["arch"] == "qwen4exp" and "shared_expert_gate" in name:
+        return tensor(to, (shape[1],)).reshape(shape)
     stem, _, number = to[:-len(".weight")].rpartition(".")
     if stem in row.get("stack", ()):  # one of each head, in one tensor
         n = config.num_attention_heads if "_q_" in stem else config.num_key_value_heads
@@ -231,14 +255,14 @@ def made_of(c, row, config, name, shape):
     if to.endswith(("ssm_a", "ssm_d")):
         w = tensor(to, (1, *shape)).reshape(shape)
         return torch.log(-w) if to.endswith("ssm_a") else w
-    if to.endswith("ssm_conv1d.weight"):
+    if to.endswith(("ssm_conv1d.weight", "ple_conv1d.weight")):
         return tensor(to, (shape[2], shape[0])).reshape(shape)
     if to.endswith("ssm_norm.weight"):
         return tensor(to, (shape[0] // config.n_groups, config.n_groups)).reshape(shape)
     w = tensor(to, shape[::-1])
     if "query_key_value" in name:  # head by head again
         w = w.reshape(3, config.num_attention_heads, -1, *w.shape[1:]).transpose(0, 1).reshape(w.shape)
-    if rows.one_more in row.get("change", ()) and to.endswith("norm.weight"):
+    if rows.one_more in row.get("change", ()) and (rows.is_one_more(to) or to.endswith("norm.weight")):
         w = w - 1
     if row["arch"] in ("deepseek", "deci", "granite_swa") and to.split(".")[-2] in ("attn_q", "attn_k"):
         w = halves(w, config.num_attention_heads if "attn_q" in to else config.num_key_value_heads)
@@ -251,14 +275,16 @@ def by_row(name):
     row = dict(row, cfg={**row.get("cfg", {}), **SMALL, **more})
     config = rows.config(transformers, row)
     config._attn_implementation = config._experts_implementation = "eager"
-    model = getattr(transformers, row["cls"] + "ForCausalLM")(config)
+    cls = row["cls"] if hasattr(transformers, row["cls"] + "ForCausalLM") else row["cls"].removesuffix("Text")
+    model = rows.causal(transformers, row, config) if "text" in row else getattr(transformers, cls + "ForCausalLM")(config)
+    config.allow_global_per_layer_attribute_access = True  # what is not of one layer is asked for as such
     c = Case(name, row["arch"], row["cls"] + "ForCausalLM")
     c.kv = []
     angles = getattr(config, "rope_parameters", None) or {}
     part = angles.get("full_attention", angles).get("partial_rotary_factor", 1)
     width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     for k, v in rows.keys(row, config).items():  # sizes of a row that are written out are those of larger models
-        v = int(part * width) if k.endswith("rope.dimension_count") else v
+        v = int(part * width) if k.endswith("rope.dimension_count") and row["arch"] != "step35" else v
         v = SMALL["intermediate_size"] if k.endswith("feed_forward_length") and v == 100 else v
         c.kv.append([k, kind_of(v), v])
     for e in c.kv:  # layers that lack a half have 0 of it
@@ -268,6 +294,9 @@ def by_row(name):
     weights = {}
     for n, p in model.state_dict().items():
         tied = n == "lm_head.weight" and config.tie_word_embeddings
+        if not p.dtype.is_floating_point:  # of a hash
+            weights[n] = next((torch.tensor(v) for k, v in row["given"].items() if n.endswith(k)), p)
+            continue
         weights[n] = c.value("token_embd") if tied else made_of(c, row, config, n, tuple(p.shape))
     for n, values in (row["tensors"](config) if "tensors" in row else {}).items():
         c.tensors.append([n, [len(values)], [float(x) for x in values]])

@@ -104,7 +104,8 @@ VOID(correct, (hn_backend * b, const hn_streams *s), s)
 VOID(sparse_glu, (hn_backend * b, hn_act *o, hn_glu k, hn_buf *g, const hn_buf *u, int64_t n, int64_t t, float cut), o,
      k, g, u, n, t, cut)
 VOID(matmul, (hn_backend * b, hn_act *a, const hn_product *p, int n), a, p, n)
-VOID(glu, (hn_backend * b, hn_act *o, hn_act *a, hn_glu k, const hn_weight *g, const hn_weight *u), o, a, k, g, u)
+VOID(glu, (hn_backend * b, hn_act *o, hn_act *a, hn_glu k, const hn_weight *g, const hn_weight *u, float limit), o, a,
+     k, g, u, limit)
 VOID(route, (hn_backend * b, hn_buf *p, hn_act *a, const hn_route *r), p, a, r)
 VOID(moe_glu, (hn_backend * b, hn_act *o, hn_act *a, const hn_moe *m), o, a, m)
 VOID(moe_down, (hn_backend * b, hn_act *a, const hn_moe *m, int64_t n), a, m, n)
@@ -496,7 +497,7 @@ static void norms_are_done(void **state)
     hn_act *act = be->op->act_alloc(be, N, ROWS), *other = be->op->act_alloc(be, N, ROWS);
     const hn_act_part all = { .n_row = ROWS, .n_col = N };
     for (int kind = 0; kind < 2; kind++) {
-        hn_norm n = { (hn_norm_kind)kind, bx, by, NULL, w, b, N, ROWS, 1e-5f };
+        hn_norm n = { (hn_norm_kind)kind, bx, by, NULL, w, b, N, ROWS, 1e-5f, 0 };
         be->op->write(be, bx, 0, x, sizeof x);
         be->op->norm(be, &n);
         be->op->read(be, want, by, 0, sizeof want);

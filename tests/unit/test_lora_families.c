@@ -41,9 +41,12 @@ static const struct {
     { "jamba", { "mamba.in_proj", "self_attn.o_proj", "feed_forward.gate_proj" } },
     { "mamba2", { "backbone.layers.0.mixer.out_proj" } },
     { "granite_swa", { "self_attn.v_proj", "self_attn.o_proj" } },
+    { "step35", { "self_attn.g_proj", "mlp.shared_experts.gate_proj", "mlp.down_proj" } },
     { "laguna", { "self_attn.g_proj", "mlp.shared_experts.up_proj", "mlp.down_proj" } },
     { "qwen35", { "self_attn.q_proj", "linear_attn.in_proj_qkv", "linear_attn.out_proj" } },
     { "qwen35moe", { "linear_attn.in_proj_z", "linear_attn.in_proj_b", "linear_attn.in_proj_a" } },
+    { "qwen4exp",
+      { "attn_hyper_connection.input_mix_weight_up", "self_attn.indexer.index_qk_proj", "linear_attn.in_proj_qkv" } },
     { "qwen3next", { "linear_attn.out_proj", "self_attn.o_proj", "mlp.shared_expert.down_proj" } },
 };
 
