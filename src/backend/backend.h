@@ -330,6 +330,7 @@ typedef struct hn_heads {
     int32_t n_rot;
     bool neox;
     float eps;
+    float clip;                 /* q, k and v are kept within ± it at first; 0: they are not */
     hn_temperature temperature; /* at last */
 } hn_heads;
 

@@ -47,6 +47,12 @@ static void norm_heads(const hn_kernels *f, const hn_heads *h, float *x, const f
     }
 }
 
+/* Within ± most; what is no number stays none. */
+static void clip(float *x, int64_t n, float most)
+{
+    for (int64_t i = 0; most != 0 && i < n; i++) x[i] = x[i] > most ? most : x[i] < -most ? -most : x[i];
+}
+
 static void warm(const hn_temperature *t, float *q, int64_t n, int64_t pos)
 {
     const double ln2 = 0.693147180559945309417;
@@ -70,6 +76,9 @@ static void heads_row(void *arg, int64_t t, int32_t thread)
     char *mem = (char *)kv->mem->p + page;
     for (int64_t i = 0; h->q_gate && i < h->n_head; i++)
         memcpy(q + i * d, h->q_gate->p + (t * h->n_head + i) * 2 * d, (size_t)d * sizeof *q);
+    clip(q, h->n_head * d, h->clip);
+    clip(k, kv->n_head_kv * d, h->clip);
+    clip(v, kv->n_head_kv * d, h->clip);
     for (int after = 0; after < 2; after++) {
         if (h->norm_after == after) {
             norm_heads(f, h, q, h->q_norm, h->n_head, d);
@@ -96,6 +105,7 @@ static void queries_row(void *arg, int64_t i, int32_t thread)
     const hn_heads *h = j->h;
     int64_t t = cpu_row(j->c, h->which, i), d = j->kv->d;
     float *q = h->q->p + i * h->n_head * d;
+    clip(q, h->n_head * d, h->clip);
     for (int after = 0; after < 2; after++) {
         if (h->norm_after == after) norm_heads(j->c->k, h, q, h->q_norm, h->n_head, d);
         if (!after && h->cs) hn_rope_apply(q, h->cs->p + t * h->n_rot, h->n_head, d, h->n_rot, h->neox);

@@ -194,8 +194,8 @@ static hone_status check_members(const hn_hf *f, hone_error *err)
 
 /* ---- classes ------------------------------------------------------------------------------------------ */
 
-static const hn_hf_class *const *const lists[] = { hn_hf_dense, hn_hf_moe,   hn_hf_hybrid,  hn_hf_latent,
-                                                   hn_hf_delta, hn_hf_gemma, hn_hf_encoder, hn_hf_window };
+static const hn_hf_class *const *const lists[] = { hn_hf_dense, hn_hf_moe,     hn_hf_hybrid, hn_hf_latent, hn_hf_delta,
+                                                   hn_hf_gemma, hn_hf_encoder, hn_hf_window, hn_hf_other };
 
 bool hn_hf_never(const hn_gguf *g) { return false; }
 

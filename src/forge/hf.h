@@ -263,7 +263,8 @@ extern const hn_hf_class *const hn_hf_dense[],
                                                    *const hn_hf_delta[],
                                                        *const hn_hf_gemma[],
                                                            *const hn_hf_encoder[],
-                                                               *const hn_hf_window[]; /* the last is NULL */
+                                                               *const hn_hf_window[],
+                                                                   *const hn_hf_other[]; /* the last is NULL */
 
 /* The k-th class of an architecture of GGUF; NULL: it has fewer. */
 const hn_hf_class *hn_hf_class_of(const char *arch, size_t k);

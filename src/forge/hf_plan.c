@@ -382,7 +382,8 @@ static const char other_inputs[] =
     "model.vision_tower.* model.vision_model.* model.visual.* model.multi_modal_projector.* model.audio_tower.* "
     "model.embed_audio.* model.embed_vision.* model.vision_embed_tokens.* image_newline model.image_newline "
     "model.connector.* connector.* encoder.* projector.* qformer.* model.qformer.* model.vision_projection.* "
-    "vision_proj.* mlp1.* model.mm_projector.* vision_backbone.* model.vision_backbone.* mm_vision.*";
+    "vision_proj.* mlp1.* model.mm_projector.* vision_backbone.* model.vision_backbone.* mm_vision.* "
+    "model.vision_adapter.*";
 
 /* Does a word of the list fit, in which a * at an end stands for any text? */
 static bool is_left(const char *list, const char *name, size_t n)

@@ -446,6 +446,21 @@ static hone_status bind_outer(hone_model *m, bool rotated, hone_error *err)
     return st;
 }
 
+/* Norms without weights: a vector of ones, which multiplies exactly. */
+static hone_status bind_plain_norms(hone_model *m, hone_error *err)
+{
+    const int plain = m->arch->is ? m->arch->is->plain : 0;
+    if (!plain) return HONE_OK;
+    float *one = hn_arena_alloc(m->arena, (size_t)m->hp.n_embd * sizeof *one);
+    if (!one) return HN_FAIL(err, HONE_E_NOMEM, "%s: norms", m->path);
+    for (int32_t i = 0; i < m->hp.n_embd; i++) one[i] = 1.0f;
+    if (plain & HN_PLAIN_EMBD) m->token_embd_norm = one;
+    if (!(plain & HN_PLAIN_NORMS)) return HONE_OK;
+    m->output_norm = one;
+    for (int32_t il = 0; il < m->hp.n_layer; il++) m->layers[il].attn_norm = m->layers[il].ffn_norm = one;
+    return HONE_OK;
+}
+
 hone_status hn_bind(hone_model *m, hone_error *err)
 {
     size_t n = (size_t)m->hp.n_layer;
@@ -459,6 +474,7 @@ hone_status hn_bind(hone_model *m, hone_error *err)
     if (st == HONE_OK && hn_turns(m) && (st = hn_rope_width(m, err)) == HONE_OK &&
         (st = bind_outer(m, true, err)) == HONE_OK)
         st = hn_rope_tables(m, err);
+    if (st == HONE_OK) st = bind_plain_norms(m, err);
     leave_drafts(m);
     leave_other_senses(m);
     m->type_embd.row_bytes = 0; /* the first row, wherever a text is */

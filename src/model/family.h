@@ -56,9 +56,9 @@ typedef enum hn_pooling {
 
 typedef struct hn_hparams {
     int32_t n_vocab, n_embd, n_layer, n_head, n_head_kv, head_dim, n_ff, n_ctx_train, n_rot;
-    int32_t n_nextn;  /* blocks of the file behind the layers, which draft further tokens: they are not run */
-    int32_t n_window; /* the model was trained to look back so far; here it sees everything. 0: no such window */
-    float rms_eps;
+    int32_t n_nextn;         /* blocks of the file behind the layers, which draft further tokens: they are not run */
+    int32_t n_window;        /* the model was trained to look back so far; here it sees everything. 0: no such window */
+    float rms_eps, post_eps; /* post_eps: of norms behind halves; 0: as all */
     const struct hn_switches *is; /* the family's; NULL: it is no transformer */
     bool parallel;                /* both halves begin with the same x */
     bool both;                    /* attention looks both ways: there is no next token */
@@ -70,6 +70,7 @@ typedef struct hn_hparams {
     float res_mul;              /* of what a half gives, before it is added; 0: none */
     float logit_mul, logit_cap; /* of logits; 0: none */
     float attn_scale, attn_cap; /* of scores; 0: 1/√d, none */
+    float qkv_clip;             /* queries, keys and values are kept within ± it; 0: they are not */
     hn_temperature temperature; /* of queries */
     const float *fade;          /* [n_head] what scores lose with every position between query and key; NULL: nothing */
     /* latent attention: ranks (of queries 0: they are not compressed), and of each head what does not turn, what does,
@@ -465,12 +466,16 @@ __extension__ typedef unsigned __int128 hn_family_set __attribute__((aligned(8))
 #define HN_REFACT HN_FAMILY_BIT(74)
 #define HN_GRANITE_SWA HN_FAMILY_BIT(77)
 #define HN_LAGUNA HN_FAMILY_BIT(78)
+#define HN_MUSE_GLIMMER HN_FAMILY_BIT(112)
+#define HN_OLMO HN_FAMILY_BIT(113)
+#define HN_SPARK2_5 HN_FAMILY_BIT(114)
 
 /* How windowed layers turn. */
 typedef enum hn_window_rope {
     HN_WINDOW_ROPE_SAME = 0, /* as all others */
     HN_WINDOW_ROPE_PLAIN,    /* by their own base, or the same, and nothing scaled */
-    HN_WINDOW_ROPE_ALONE     /* as all others; but layers that see everything do not turn */
+    HN_WINDOW_ROPE_ALONE,    /* as all others; but layers that see everything do not turn */
+    HN_WINDOW_ROPE_OWN       /* by their own base and width, or the same; scaled as all others */
 } hn_window_rope;
 
 /* Scalars that a family's files may have beyond those of llama. */
@@ -495,7 +500,8 @@ enum {
     HN_READS_CAUSAL = 65536,    /* attention.causal: false: both ways */
     HN_READS_ACT = 131072,      /* hidden_activation: which function gates have, where it is not the family's */
     HN_READS_QUERIES = 262144,  /* heads of queries of each layer, any number; of windowed layers what turns */
-    HN_READS_TURNING = 524288   /* attention.rope_pattern: which layers turn */
+    HN_READS_TURNING = 524288,  /* attention.rope_pattern: which layers turn */
+    HN_READS_CLIP = 1048576     /* attention.clamp_kqv */
 };
 
 /* What tells mixtures of experts apart; keys that are fixed here are refused at another value. */
@@ -511,6 +517,12 @@ typedef struct hn_moe_switches {
     bool gating_by_bias;           /* where the key is absent: sigmoid with a bias of the choice, softmax without */
     bool every_other;              /* moe_every_n_layers, which must be 2 */
 } hn_moe_switches;
+
+/* Norms that have no weights: theirs are 1. */
+enum {
+    HN_PLAIN_EMBD = 1, /* of the embedding, */
+    HN_PLAIN_NORMS = 2 /* of the stream, before halves and at the end */
+};
 
 /* What tells transformers apart beside their tensors: 0 is what llama does. */
 typedef struct hn_switches {
@@ -538,6 +550,8 @@ typedef struct hn_switches {
     int32_t nope_period; /* the last of so many layers does not turn; 0: all do; −1: none does */
     int32_t wide_scale_at;     /* models of so many layers scale scores by the width of the stream; 0: none */
     float attn_cap, logit_cap; /* where their keys are absent */
+    float post_eps;            /* of norms behind halves; 0: as all */
+    int plain;                 /* norms without weights: HN_PLAIN_… */
     bool needs_window;         /* its key must be there */
     bool runs;                 /* its key says whether positions come in runs, and is the family's to read */
     int32_t window_layers;     /* models of so many layers have windows, others ignore the key; 0: all have them */
@@ -573,6 +587,8 @@ extern const hn_family hn_family_arcee, hn_family_cohere2, hn_family_command_r, 
     hn_family_starcoder2, hn_family_exaone, hn_family_phi2, hn_family_stablelm, hn_family_nemotron, hn_family_chatglm,
     hn_family_starcoder, hn_family_orion, hn_family_maincoder, hn_family_apertus, hn_family_bloom, hn_family_mpt,
     hn_family_refact;
+/* families_other.c */
+extern const hn_family hn_family_muse_glimmer, hn_family_olmo, hn_family_spark2_5;
 /* families_hybrid.c */
 extern const hn_family hn_family_falcon_h1, hn_family_lfm2, hn_family_mamba2, hn_family_nemotron_h, hn_family_qwen35,
     hn_family_lfm2moe, hn_family_nemotron_h_moe, hn_family_granitehybrid, hn_family_qwen35moe, hn_family_qwen3next,

@@ -169,7 +169,8 @@ void hn_forward_add(const hone_model *m, const hn_forward *f, hn_act *in, const 
     else p.sum = f->x;
     if (p.sum) p.scale = m->hp.res_mul;
     op->matmul(f->be, in, &p, 1);
-    if (post) op->add_norm(f->be, f->x, f->h, post, m->hp.n_embd, hn_forward_rows(f), m->hp.rms_eps);
+    const float eps = m->hp.post_eps != 0 ? m->hp.post_eps : m->hp.rms_eps;
+    if (post) op->add_norm(f->be, f->x, f->h, post, m->hp.n_embd, hn_forward_rows(f), eps);
 }
 
 /* ---- scratch ------------------------------------------------------------------------------------------- */

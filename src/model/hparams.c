@@ -384,7 +384,7 @@ static hone_status scale_hparams(hone_model *m, hone_error *err)
 {
     hn_hparams *hp = &m->hp;
     const hn_switches *is = hp->is;
-    const double most = 1e6;
+    const double most = 1e6, tiny = 1e-30; /* 0 is allowed */
     hone_status st;
     if (hp->n_layer == is->wide_scale_at) hp->attn_scale = 1.0f / sqrtf((float)hp->n_embd / (float)hp->n_head);
     if (is->sqrt_embd) hp->emb_scale = sqrtf((float)hp->n_embd);
@@ -398,6 +398,9 @@ static hone_status scale_hparams(hone_model *m, hone_error *err)
     }
     if (is->reads & HN_READS_LOGIT_SCALE &&
         (st = hn_get_real(m, "logit_scale", 0, most, 1, &hp->logit_mul, err)) != HONE_OK)
+        return st;
+    if (is->reads & HN_READS_CLIP &&
+        (st = hn_get_real(m, "attention.clamp_kqv", -tiny, most, 0, &hp->qkv_clip, err)) != HONE_OK)
         return st;
     if (is->reads & HN_READS_ATTN_CAP &&
         (st = get_cap(m, "attn_logit_softcapping", is->attn_cap, &hp->attn_cap, err)) != HONE_OK)
@@ -580,6 +583,7 @@ static hone_status eps_hparams(hone_model *m, hone_error *err)
     hn_hparams *hp = &m->hp;
     char layer_key[128], rms_key[128];
     float other = 0;
+    hp->post_eps = hp->is->post_eps;
     if (!(hp->is->reads & HN_READS_EITHER_EPS))
         return hp->is->layer_norm ? hn_get_real(m, layer, 0, 1.0, NAN, &hp->ln_eps, err)
                                   : hn_get_real(m, rms, 0, 1.0, NAN, &hp->rms_eps, err);

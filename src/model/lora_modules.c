@@ -102,6 +102,12 @@ static const module afmoe[] = {
 static const module laguna[] = {
     SELF_ATTN, { "self_attn.g_proj", "attn_gate" }, GATED("mlp"), SHARED_IN("mlp.shared_experts"), { NULL, NULL }
 };
+static const module muse[] = { SELF_ATTN, { "self_attn.gate_proj", "attn_gate" }, GATED("mlp"), { NULL, NULL } };
+static const module spark[] = { { "self_attn.q_k_v_proj", "attn_q+attn_k+attn_v" },
+                                { "self_attn.g_proj", "attn_gate" },
+                                { "self_attn.o_proj", "attn_output" },
+                                GATED("mlp"),
+                                { NULL, NULL } };
 static const module hunyuan_moe[] = { SELF_ATTN, SHARED_IN("mlp.shared_mlp"), { NULL, NULL } };
 static const module bailingmoe2[] = { { "attention.query_key_value", "attn_q+attn_k+attn_v" },
                                       { "attention.dense", "attn_output" },
@@ -204,6 +210,7 @@ static const struct names {
             HN_COHERE2 | HN_ARCEE | HN_QWEN3MOE | HN_OLMOE | HN_MINIMAX_M2 | HN_GPT_OSS | HN_MELLUM | HN_APERTUS |
             HN_SMALLTHINKER | HN_PHIMOE,
       .list = usual },
+    { .of = HN_OLMO, .list = usual },
     { .of = HN_EUROBERT | HN_LLAMA_EMBED, .list = usual, .layers = "layers." },
     { .of = HN_MODERN_BERT, .list = modern_bert, .layers = "layers." },
     { .of = HN_DECI, .list = deci },
@@ -231,6 +238,8 @@ static const struct names {
       .list = shared_experts },
     { .of = HN_AFMOE, .list = afmoe },
     { .of = HN_LAGUNA, .list = laguna },
+    { .of = HN_MUSE_GLIMMER, .list = muse, .layers = "model.language_model.layers." },
+    { .of = HN_SPARK2_5, .list = spark },
     { .of = HN_GEMMA4 | HN_GEMMA3N, .list = gemma4 },
     { .of = HN_LLAMA4, .list = llama4 },
     { .of = HN_GRANITE, .list = granite },

@@ -170,8 +170,7 @@ def built(row, c, **how):
         module = importlib.import_module("transformers.models.%s.modeling_%s" % (row["at"][0], row["at"][0]))
         return getattr(module, row["at"][1])._from_config(c, attn_implementation="eager", **how)
     if "around" not in row:
-        model = transformers.AutoModelForCausalLM.from_config(c, attn_implementation="eager", **how)
-        return model
+        return families.model_of(transformers, row, c, attn_implementation="eager", **how)
     return getattr(transformers, row["around"] + "ForConditionalGeneration")._from_config(
         around(row, c), attn_implementation="eager")
 

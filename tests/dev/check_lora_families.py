@@ -60,7 +60,7 @@ def merged(tensors, pairs):
 
 # ---- PEFT folders: Hugging Face's modules, written down here a second time -------------------------------------------
 
-PERMUTED = {"llama", "mistral3", "smollm3", "granite", "granitemoe", "granitehybrid", "granite_swa", "arcee", "deepseek", "deci"}
+PERMUTED = {"llama", "mistral3", "smollm3", "granite", "granitemoe", "granitehybrid", "granite_swa", "arcee", "deepseek", "deci", "muse-glimmer", "olmo"}
 REFUSED = {"falcon-h1"}
 QKV = ("self_attn.q_proj", "attn_q"), ("self_attn.k_proj", "attn_k"), ("self_attn.v_proj", "attn_v")
 ATTN = QKV + (("self_attn.o_proj", "attn_output"),)
@@ -78,6 +78,7 @@ SHARED.update({a: glu_of("mlp.shared_experts", "_shexp") for a in ("dots1", "glm
 DELTA = tuple(("linear_attn." + h, g) for h, g in (("in_proj_qkv", "attn_qkv"), ("in_proj_z", "attn_gate"), ("in_proj_b", "ssm_beta"),
                                                    ("in_proj_a", "ssm_alpha"), ("out_proj", "ssm_out")))
 SHARED["qwen35"], SHARED["qwen35moe"] = DELTA, SHARED["qwen35moe"] + DELTA
+SHARED["muse-glimmer"] = (("self_attn.gate_proj", "attn_gate"),)
 SHARED["laguna"] += (("self_attn.g_proj", "attn_gate"),)
 SHARED["granite_swa"] = (("shared_mlp.input_linear", "ffn_gate_shexp ffn_up_shexp"), ("shared_mlp.output_linear", "ffn_down_shexp"))
 SHARED["hunyuan-moe"] = glu_of("mlp.shared_mlp", "_shexp")
@@ -98,6 +99,7 @@ MODULES = {
     "exaone": tuple(("attn.attention." + h, g) for h, g in (("q_proj", "attn_q"), ("k_proj", "attn_k"), ("v_proj", "attn_v"),
                                                             ("out_proj", "attn_output"))) +
     (("mlp.c_fc_0", "ffn_gate"), ("mlp.c_fc_1", "ffn_up"), ("mlp.c_proj", "ffn_down")),
+    "spark2_5": (("self_attn.q_k_v_proj", "attn_q attn_k attn_v"), ATTN[3], ("self_attn.g_proj", "attn_gate")) + glu_of("mlp"),
     "chatglm": ATTN + GATE_UP, "nemotron": ATTN + UP_DOWN,
     "bailingmoe2": (("attention.query_key_value", "attn_q attn_k attn_v"), ("attention.dense", "attn_output")) + glu_of("mlp"),
     "arcee": ATTN + UP_DOWN, "llama4": ATTN + glu_of("feed_forward"),
@@ -114,7 +116,7 @@ MODULES = {
 MODULES["starcoder"] = MODULES["gpt2"]
 MODULES["lfm2moe"], MODULES["mistral4"] = MODULES["lfm2"], MODULES["deepseek2"]
 LAYERS = {"gptneox": "gpt_neox.layers.", "gpt2": "transformer.h.", "starcoder": "transformer.h.", "exaone": "transformer.h.", "mamba2": "backbone.layers.", "nemotron_h": "backbone.layers.",
-          "gemma3": "model.language_model.layers.", "qwen3": "layers."}
+          "muse-glimmer": "model.language_model.layers.", "gemma3": "model.language_model.layers.", "qwen3": "layers."}
 OTHERS = {a: "model.layers." for a in ("gemma3", "qwen3", "nemotron_h")}  # as hone writes them
 
 

@@ -245,6 +245,8 @@ DENSE = {
     "bloom": dict(ln=True, ln_bias=True, gate=False, bias=("q", "k", "v", "output"), mha=True, alibi=True),
     "mpt": dict(ln=True, gate=False, bias_opt=("q", "k", "v", "output"), mha=True, alibi=True),
     "refact": dict(alibi=True),
+    "muse-glimmer": dict(sandwich=True, window=True, qk="head", bias_opt=("q", "k", "v", "output")), "olmo": dict(ln=True, bare=True),
+    "spark2_5": dict(window="list", partial=True, bias_opt=("q", "k", "v", "output")),
     "exaone": dict(freqs=True), "chatglm": dict(partial=True, bias_opt=("q", "k", "v")),
 }
 
@@ -256,14 +258,16 @@ def scalars(d):
         d.key("embedding_scale", d.real(0.5, 12))
         d.key("residual_scale", d.real(0.2, 1))
         d.key("logit_scale", d.real(0.5, 8))
-    if arch in ("command-r", "cohere2", "cohere2moe"):
+    if arch in ("command-r", "cohere2", "cohere2moe", "muse-glimmer"):
         d.key("logit_scale", d.real(0.05, 1))
     if arch == "gemma2":
         d.key("attn_logit_softcapping", d.real(1, 50))
         d.key("final_logit_softcapping", d.real(3, 30))
-    if arch == "gemma3" and d.chance(0.3):
+    if arch in ("mpt", "olmo") and d.chance(0.5):
+        d.key("attention.clamp_kqv", d.real(0.3, 1.5))
+    if arch == "gemma3" and d.chance(0.3) or arch == "muse-glimmer" and d.chance(0.7):
         d.key("final_logit_softcapping", d.real(3, 30))
-    if arch in ("gemma2", "gemma3", "olmo2", "cohere2") and d.chance(0.5) or arch in ("exaone4", "gpt-oss") and \
+    if arch in ("gemma2", "gemma3", "olmo2", "cohere2", "muse-glimmer") and d.chance(0.5) or arch in ("exaone4", "gpt-oss") and \
             d.chance(0.3):
         d.key("rope.freq_base_swa", d.pick(*BASES))
     if arch == "gptneox":
@@ -311,8 +315,13 @@ def dense(d):
     scalars(d)
     if arch == "exaone4" and n_layer == 64:
         d.key("attention.sliding_window", d.between(1, 20))
-    if o.get("window") is True or o.get("window") and d.chance(0.6):
-        window(d, n_layer)
+    if o.get("window") in (True, "list") or o.get("window") and d.chance(0.6):
+        window(d, n_layer, o["window"] == "list")
+    if arch == "spark2_5":
+        if d.chance(0.7):
+            d.key("rope.freq_base_swa", d.pick(*BASES))
+        if d.chance(0.7):
+            d.key("rope.dimension_count_swa", 2 * d.between(1, width // 2))
     if arch == "granite":
         turns(d)
     if arch == "mistral3":
@@ -334,13 +343,15 @@ def dense(d):
         d.bias("output", d.tensors["token_embd.weight"].shape[0])
     if arch == "stablelm":
         d.key("use_parallel_residual", bool(parallel or d.chance(0.5)))  # said of the others, too
+    if o.get("bare"):  # no norm has weights
+        d.tensors.pop("output_norm.weight")
     routed = None
     if o.get("experts") and d.chance(0.4):  # Mixtral, and what follows it: an expert is as wide as the key of all says
         routed = expert_keys(d, width=d.chance(0.3))
         d.key("feed_forward_length", routed[1])
     for il in range(n_layer):
         b = "blk.%d." % il
-        if o.get("pre", True):
+        if o.get("pre", True) and not o.get("bare"):
             d.norm(b + "attn_norm", n_embd, o.get("ln_bias"))
             if not parallel:
                 d.norm(b + o.get("pre2", "ffn_norm"), n_embd, o.get("ln_bias"))
@@ -348,6 +359,8 @@ def dense(d):
             d.norm(b + "post_attention_norm", n_embd)
             d.norm(b + "post_ffw_norm", n_embd)
         attention(d, il, n_embd, n_head, n_kv, width, bias, o.get("qk"))
+        if arch in ("muse-glimmer", "spark2_5"):
+            d.mat(b + "attn_gate", n_embd, n_head * (width if arch == "muse-glimmer" else 1))
         if normed:
             for part, n in (("q", n_head), ("k", n_kv)):
                 d.tensors[b + "attn_%s_norm.weight" % part] = d.values((n, width), 0.3, 1)
@@ -1287,7 +1300,7 @@ def rewritten(d, name, keys, t):
 
 # phi3 and gptneox, gpt2 have one way only in the field; the rest is split.
 USUAL = {"bloom": ("qkv",), "mpt": ("qkv",), "phi3": ("qkv", "gate_up"), "glm4": ("gate_up",), "gptneox": ("qkv",), "gpt2": ("qkv",), "starcoder": ("qkv",),
-         "chatglm": ("qkv", "gate_up"), "bailingmoe2": ("qkv",),
+         "chatglm": ("qkv", "gate_up"), "spark2_5": ("qkv",), "bailingmoe2": ("qkv",),
          "minicpm3": ("kv_b",), "mistral4": ("gate_up_exps",), "gemma4": ("gate_up_exps",)}
 
 FAMILIES = {"deci": deci, **{a: dense for a in DENSE}, **{a: moe for a in MOE}, "deepseek2": deepseek2, "mistral4": deepseek2,

@@ -39,7 +39,7 @@ ALSO = {"attn_qkv.weight": "attn_q.weight", "attn_kv_b.weight": "attn_k_b.weight
         "ffn_gate_up_exps.weight": "ffn_gate_exps.weight"}
 
 WINDOWED = ("gemma2", "gemma3", "olmo2", "exaone4", "cohere2", "gpt-oss", "mellum", "exaone-moe", "afmoe", "smallthinker", "cohere2moe",
-            "granite_swa", "laguna")
+            "granite_swa", "laguna", "muse-glimmer", "spark2_5")
 
 FIRST_SEES = ("smallthinker", "cohere2moe", "modern-bert", "granite_swa", "laguna")  # the first of so many layers everything; of 0 none
 

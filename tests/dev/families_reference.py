@@ -24,7 +24,7 @@ GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden"
 # ---- what the architecture string decides; everything else is decided by keys and by which tensors there are -----
 NORM_ROPE = {"llama", "deepseek2", "mistral4", "mistral3", "llama4", "smollm3", "granite", "granitemoe",
              "granitehybrid", "granite_swa", "glm4", "ernie4_5", "ernie4_5-moe", "command-r", "cohere2", "arcee", "chatglm",
-             "deepseek", "deci", "maincoder", "cohere2moe", "llama-embed"}
+             "deepseek", "deci", "maincoder", "cohere2moe", "llama-embed", "muse-glimmer", "olmo"}
 ALIBI = {"bloom", "mpt", "refact", "jina-bert-v2"}
 NO_ROPE = {"gpt2", "starcoder", "mamba", "jamba", "mamba2", "nemotron_h", "nemotron_h_moe", "kimi-linear", "bert"} | ALIBI
 BERTS = {"bert", "nomic-bert", "nomic-bert-moe", "jina-bert-v2", "jina-bert-v3"}  # norms of the stream
@@ -33,13 +33,13 @@ GELU = {"bloom", "gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "starcoder2",
         "gemma-embedding"}
 RELU2 = {"arcee", "nemotron", "nemotron_h", "nemotron_h_moe"}
 LAYER_NORM = {"bloom", "mpt", "command-r", "cohere2", "starcoder2", "gptneox", "gpt2", "starcoder", "phi2", "stablelm", "nemotron",
-              "orion", "phimoe", "modern-bert"} | BERTS
+              "orion", "phimoe", "modern-bert", "olmo"} | BERTS
 FULL_QK_NORM = {"olmo2", "olmoe", "minimax-m2"}
 NORM_AFTER_ROPE = {"hunyuan-dense", "hunyuan-moe", "llama4", "maincoder"}
 EMB_SQRT = {"gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "gemma-embedding", "afmoe"}
-WINDOW_PERIOD = {"gemma2": 2, "gpt-oss": 2, "gemma3": 6, "cohere2": 4, "olmo2": 4, "gemma3n": 5, "gemma-embedding": 6,
+WINDOW_PERIOD = {"spark2_5": 0, "gemma2": 2, "gpt-oss": 2, "gemma3": 6, "cohere2": 4, "olmo2": 4, "gemma3n": 5, "gemma-embedding": 6,
                  "mellum": 4, "exaone-moe": 4, "afmoe": 4, "smallthinker": 4, "cohere2moe": 4, "modern-bert": 3,
-                 "granite_swa": 4, "laguna": 4}
+                 "granite_swa": 4, "laguna": 4, "muse-glimmer": 4}
 UNSCALED_WINDOWS = {"gemma3", "gemma3n", "gemma4", "olmo2", "gemma-embedding", "mellum", "modern-bert", "laguna"}
 QWEN_GDN = {"qwen3next", "qwen35", "qwen35moe"}
 # MoE: (score function, normalise); None: the file's key says it.
@@ -154,10 +154,13 @@ class Model:
         """The family's norm over the last dimension, by the tensor's name."""
         stem = name if il is None else "blk.%d.%s" % (il, name)
         w = self.t.get(stem + ".weight", self.t.get(stem))
+        if w is None and self.arch == "olmo":
+            w = 1.0
         if w is None:
             raise KeyError("no tensor " + stem)
         if not self.ln:
-            return rms(x, w, self.eps)
+            own = self.arch == "muse-glimmer" and name.startswith("post_")
+            return rms(x, w, 1e-8 if own else self.eps)
         c = x - np.mean(x, -1, keepdims=True)
         y = c / np.sqrt(np.mean(c * c, -1, keepdims=True) + self.eps) * w
         return y + self.t[stem + ".bias"] if stem + ".bias" in self.t else y
@@ -210,7 +213,7 @@ class Model:
             return (il + 1) % 4 != 0
         if self.arch == "cohere2moe" and il < self.key("leading_dense_block_count", 0):
             return True
-        if self.arch in ("cohere2", "exaone-moe", "afmoe", "cohere2moe") or self.arch == "smallthinker" and self.window():
+        if self.arch in ("cohere2", "exaone-moe", "afmoe", "cohere2moe", "muse-glimmer") or self.arch == "smallthinker" and self.window():
             return self.windowed(il)
         if self.arch == "exaone4" and self.n_layer == 64:
             return self.windowed(il)
@@ -371,6 +374,9 @@ class Model:
         q, k, v, gate = self.qkv(il, h, d, dv, n_head, n_kv)
         shared = self.arch in ("gemma4", "gemma3n") and il >= self.n_layer - self.key("attention.shared_kv_layers", 0)
         k = None if shared else k
+        most = float(self.key("attention.clamp_kqv", 0.0)) if self.arch in ("mpt", "olmo") else 0.0
+        if most:
+            q, k, v = (np.clip(x, -most, most) for x in (q, k, v))
         after = self.arch in NORM_AFTER_ROPE
         if not after:
             q, k = self.qk_norm(il, q, "attn_q_norm"), None if k is None else self.qk_norm(il, k, "attn_k_norm")
@@ -568,7 +574,7 @@ class Model:
     def act(self, x):
         if self.arch in RELU2:
             return np.maximum(x, 0) ** 2
-        if self.arch in BERTS - {"nomic-bert"} | {"mpt"}:
+        if self.arch in BERTS - {"nomic-bert"} | {"mpt", "spark2_5"}:
             return gelu_erf(x)
         if self.arch == "smallthinker":
             return np.maximum(x, 0)
@@ -712,7 +718,7 @@ class Model:
     # ---- layers -------------------------------------------------------------------------------------
 
     def layer(self, il, x, pos):
-        h = self.norm(x, "attn_norm", il) if self.has(il, "attn_norm") else x
+        h = self.norm(x, "attn_norm", il) if self.has(il, "attn_norm") or self.arch == "olmo" else x
         begin = x if self.arch == "smallthinker" else None  # what its router sees
         res = float(self.key("residual_scale", 1.0)) if self.arch.startswith("granite") else 1.0
         if self.arch == "minicpm3":
@@ -737,7 +743,7 @@ class Model:
         x = x + res * o
         if self.arch == "gemma4":
             return self.gemma4_rest(il, x)
-        pre2 = "ffn_norm" if self.has(il, "ffn_norm") else None if sandwich else "post_attention_norm"
+        pre2 = "ffn_norm" if self.has(il, "ffn_norm") or self.arch == "olmo" else None if sandwich else "post_attention_norm"
         f = self.ffn(il, self.norm(x, pre2, il) if pre2 else x, begin)
         if sandwich:
             f = self.norm(f, "post_ffw_norm", il)
@@ -811,6 +817,8 @@ class Model:
             x = x + self.t["token_types.weight"].reshape(-1, self.n_embd)[0]
         if self.arch in BERTS | {"modern-bert", "bloom"}:
             x = self.norm(x, "token_embd_norm")
+        if self.arch == "muse-glimmer":
+            x = rms(x, None, self.eps)
         self.ple = self.per_layer_rows(tokens, x)
         if self.arch == "gemma3n":
             x = self.gemma3n(x, pos)

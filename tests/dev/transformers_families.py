@@ -118,6 +118,11 @@ def one_more(c, name, to, w):
     return {to: w + 1} if to.endswith("norm.weight") and "ssm_norm" not in to else None
 
 
+def muse_norms(c, name, to, w):
+    """1 + w in layers, w at the end."""
+    return {to: w + 1} if name.endswith("layernorm.weight") else None
+
+
 def split_experts(c, name, to, w):
     if not name.endswith("experts.gate_up_proj"):
         return None
@@ -460,6 +465,22 @@ def laguna(c):
                     "attention.sliding_window_pattern": [t == "sliding_attention" for t in c.layer_types]})
 
 
+def muse(c):
+    return dict(window(c), final_logit_softcapping=c.final_logit_softcapping, logit_scale=float(np.float32(c.output_multiplier)),
+                **{"attention.sliding_window_pattern": [t == "sliding_attention" for t in c.layer_types]})
+
+
+def muse_tensors(c):
+    """Heads are normed without weights; queries are times a number behind that."""
+    return {"blk.%d.attn_%s_norm.weight" % (il, x): np.full(c.head_dim, f, np.float32)
+            for il in range(c.num_hidden_layers) for x, f in (("q", c.qk_scale_factor), ("k", 1.0))}
+
+
+def olmo(c):
+    return {"attention.layer_norm_epsilon": 1e-5, "attention.layer_norm_rms_epsilon": None,
+            "attention.clamp_kqv": c.clip_qkv}
+
+
 def xielu_keys(tensors):
     """Numbers of layers, which the checkpoint has as tensors of one value, and files as keys."""
     keys = {}
@@ -479,6 +500,8 @@ LAGUNA = dict(HEAD, **MOE, num_hidden_layers=5, shared_expert_intermediate_size=
               rope_parameters={"full_attention": dict(YARN, rope_theta=5e5, partial_rotary_factor=0.5),
                                "sliding_attention": dict(rope_type="default", rope_theta=1e4,
                                                          partial_rotary_factor=1.0)})
+EYES = dict(hidden_size=16, intermediate_size=24, num_hidden_layers=1, num_attention_heads=2, patch_size=14,
+            pos_emb_height=4, pos_emb_width=4)
 WIDE = 24  # heads of gemma4's layers without a window
 LAYERS7 = ["sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "full_attention",
            "sliding_attention", "full_attention"]  # the last three read the keys of earlier ones
@@ -635,6 +658,13 @@ FAMILIES = {
                          "mlp.router.gate": "ffn_gate_inp", "mlp.expert_bias": "exp_probs_b.bias"},
                   cfg=dict(HEAD, **MOE, num_hidden_layers=5, num_dense_layers=1, num_shared_experts=2, route_scale=2.5,
                            mup_enabled=True, sliding_window=WINDOW)),
+    "muse-glimmer": dict(cls="MuseGlimmerText", arch="muse-glimmer", names=dict(SANDWICH, **{"self_attn.gate_proj": "attn_gate"}),
+                         change=(permuted, muse_norms), keys=muse, tensors=muse_tensors, sees="MuseGlimmer", eyes=EYES,
+                         joint=dict(out_hidden_size=16, projector_hidden_size=12),
+                         cfg=dict(HEAD, num_hidden_layers=6, sliding_window=WINDOW, qk_scale_factor=2.5,
+                                  output_multiplier=0.75, final_logit_softcapping=3.0)),
+    "olmo": dict(cls="Olmo", arch="olmo", ln=True, change=PERMUTED, keys=olmo, cfg=dict(clip_qkv=0.8)),
+    "olmo-free": dict(cls="Olmo", arch="olmo", ln=True, change=PERMUTED, keys=olmo, cfg=dict(tie_word_embeddings=True)),
     "apertus": dict(cls="Apertus", arch="apertus", of_tensors=xielu_keys,
                     names={"attention_layernorm": "attn_norm", "feedforward_layernorm": "ffn_norm",
                            **{"mlp.act_fn." + k: "xielu." + k for k in ("alpha_p", "alpha_n", "beta", "eps")}},
@@ -799,6 +829,20 @@ def config(transformers, row):
     return c
 
 
+def model_of(transformers, row, c, **how):
+    """A model of c; `sees`: that of text and images around it, whose text alone is looked at."""
+    if "sees" not in row:
+        return transformers.AutoModelForCausalLM.from_config(c, **how)
+    around = getattr(transformers, row["sees"] + "Config")(text_config=c.to_dict(), tie_word_embeddings=False,
+                                                           vision_config=row["eyes"], **row.get("joint", {}))
+    return getattr(transformers, row["sees"] + "ForConditionalGeneration")._from_config(around, **how)
+
+
+def of_text(state):
+    """Tensors of a model that sees, by the names that a model of text would have."""
+    return {n.replace("model.language_model.", "model."): x for n, x in state.items() if "vision" not in n}
+
+
 def random_weight(rng, name, shape):
     """Values that keep activations of order 1, choices apart and decays between 0.1 and 1."""
     x = rng.standard_normal(shape)
@@ -825,7 +869,7 @@ def fill(model, row, seed):
     """Random values everywhere, also where transformers keeps buffers."""
     import torch
     rng, one = np.random.default_rng(seed), one_more in row.get("change", ())
-    state = {n: p for n, p in model.state_dict(keep_vars=True).items()
+    state = {n: p for n, p in of_text(model.state_dict(keep_vars=True)).items()
              if not (n == "lm_head.weight" and model.config.tie_word_embeddings)}
     with torch.no_grad():
         for name, p in sorted(state.items()):
@@ -833,7 +877,8 @@ def fill(model, row, seed):
             norm = w.ndim == 1 and re.search(r"norm\w*\.weight$|ln_\w+\.weight$|_layernorm", name) and \
                 not name.endswith("bias")
             norm = norm or re.search(r"scal(e|ar)$", name)  # of what a layer gives
-            if norm and not (one and "linear_attn" not in name):
+            centred = one and "linear_attn" not in name or muse_norms in row.get("change", ()) and "layers" in name
+            if norm and not centred:
                 w += np.float32(1)
             p.data.copy_(torch.from_numpy(w))
     return {n: p.detach().numpy().astype(np.float32) for n, p in state.items()}
