@@ -1,5 +1,5 @@
-/* hf_other: classes of transformers of one maker's models each: Muse Glimmer, OLMo of 2024. Refuses to know how pieces
- * are walked (hf_make.c). */
+/* hf_other: classes of transformers of one maker's models each: Muse Glimmer, OLMo of 2024, Nanbeige, HRM-Text. Refuses
+ * to know how pieces are walked (hf_make.c). */
 #include "forge/hf_rows.h"
 
 /* ---- Muse Glimmer ------------------------------------------------------------------------------------------- */
@@ -96,4 +96,102 @@ static const hn_hf_class olmo = { .names = "OlmoForCausalLM",
                                   .usual = "max_position_embeddings 2048",
                                   .more = olmo_more };
 
-const hn_hf_class *const hn_hf_other[] = { &muse, &olmo, NULL };
+/* ---- Nanbeige ------------------------------------------------------------------------------------------------ */
+
+static const hn_hf_key nanbeige_keys[] = {
+    U32_OR("num_loops", "num_loops", 1),
+    BOOL_OR("skip_loop_final_norm", "skip_loop_final_norm", 0),
+    TENSORS("attention_bias", 0, ATTN_BIASES),
+    TENSORS("mlp_bias", 0, GLU_BIASES),
+    KEYS_END,
+};
+static const hn_hf_class nanbeige = {
+    .names = "NanbeigeForCausalLM", .types = "nanbeige", .arch = "nanbeige", .keys = nanbeige_keys
+};
+
+/* ---- HRM-Text ------------------------------------------------------------------------------------------------ */
+
+/* How many layers run; configs have that number, and that of a stack beside it, or, first ones, the latter alone. */
+static hone_status hrm_more(hn_hf *f, hone_error *err)
+{
+    int64_t n, all, high, low;
+    double scale, spread;
+    hone_status st;
+    TRY(hn_hf_whole(f, "num_hidden_layers", 16, &all, err));
+    TRY(hn_hf_whole(f, "num_layers_per_stack", 0, &n, err));
+    TRY(hn_hf_whole(f, "H_cycles", 2, &high, err));
+    TRY(hn_hf_whole(f, "L_cycles", 3, &low, err));
+    TRY(hn_hf_number(f, "initializer_range", 0.02, &spread, NULL, err));
+    TRY(hn_hf_number(f, "embedding_scale", spread > 0 ? 1 / spread : 1, &scale, NULL, err));
+    n = n ? n : all;
+    if (n > HN_MAX_LAYER || high > HN_MAX_LAYER || low > HN_MAX_LAYER)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: stacks of %lld layers, %lld and %lld times, expected at most %d",
+                       f->path, (long long)n, (long long)high, (long long)low, HN_MAX_LAYER);
+    TRY(hn_hf_put_u32(f, "block_count", (uint32_t)(n * high * (low + 1)), err));
+    TRY(hn_hf_put_u32(f, "hrm.layers_per_stack", (uint32_t)n, err));
+    TRY(hn_hf_put_u32(f, "hrm.h_cycles", (uint32_t)high, err));
+    TRY(hn_hf_put_u32(f, "hrm.l_cycles", (uint32_t)low, err));
+    return hn_hf_put_f32(f, "embedding_scale", scale, err);
+}
+
+/* Rows of one of several matrices below each other, or a matrix of its own. k: which; of n; their module. */
+static hone_status hrm_rows(hn_hf *f, const hn_hf_at *at, uint64_t k, uint64_t n, const char *all, hone_error *err)
+{
+    char name[320];
+    const char *self = strstr(at->hf, "self_attn."), *module = self ? self : strstr(at->hf, "mlp.");
+    snprintf(name, sizeof name, "%.*s%s.weight", module ? (int)(module - at->hf) : 0, at->hf, all);
+    if (f->back || !hn_hf_find(f, name)) return hn_hf_plain(f, at, err);
+    const uint64_t each = at->ne[0] * at->ne[1];
+    hn_hf_at whole = *at;
+    whole.hf = name;
+    return hn_hf_make(f, &whole, 2, (uint64_t[]){ at->ne[0], n * at->ne[1] },
+                      &(hn_hf_view){ .first = k * each, .n = { each }, .stride = { 1 } }, err);
+}
+#define HRM_ROWS(which, k, n, all)                                                \
+    static hone_status hrm_##which(hn_hf *f, const hn_hf_at *at, hone_error *err) \
+    {                                                                             \
+        return hrm_rows(f, at, k, n, all, err);                                   \
+    }
+HRM_ROWS(gate, 0, 4, "attn.gqkv_proj")
+HRM_ROWS(q, 1, 4, "attn.gqkv_proj")
+HRM_ROWS(k, 2, 4, "attn.gqkv_proj")
+HRM_ROWS(v, 3, 4, "attn.gqkv_proj")
+HRM_ROWS(o, 0, 1, "attn.o_proj")
+HRM_ROWS(ffn_gate, 0, 2, "mlp.gate_up_proj")
+HRM_ROWS(ffn_up, 1, 2, "mlp.gate_up_proj")
+
+static const hn_hf_key hrm_keys[] = {
+    MORE("num_hidden_layers", "block_count"),
+    MORE("num_layers_per_stack", "hrm.layers_per_stack"),
+    MORE("H_cycles", "hrm.h_cycles"),
+    MORE("L_cycles", "hrm.l_cycles"),
+    MORE("embedding_scale", "embedding_scale"),
+    MORE("num_key_value_heads", "attention.head_count_kv"), /* heads have keys of their own, whatever it says */
+    U32_OR("head_dim", "attention.key_length|attention.value_length", 128),
+    BOOL_OR("prefix_lm", "hrm.prefix_lm", 1),
+    ONLY("attention_bias", 0),
+    ONLY("mlp_bias", 0),
+    KEYS_END,
+};
+static const hn_hf_name hrm_names[] = {
+    { "hrm.z_l_init", "z_L_init", NULL },
+    { "attn_qkv", "-", NULL },
+    { "attn_gate", "self_attn.gate_proj", hrm_gate },
+    { "attn_q", "self_attn.q_proj", hrm_q },
+    { "attn_k", "self_attn.k_proj", hrm_k },
+    { "attn_v", "self_attn.v_proj", hrm_v },
+    { "attn_output", "self_attn.o_proj", hrm_o },
+    { "ffn_gate", "mlp.gate_proj", hrm_ffn_gate },
+    { "ffn_up", "mlp.up_proj", hrm_ffn_up },
+    NAMES_END,
+};
+static const hn_hf_class hrm = { .names = "HrmTextForCausalLM",
+                                 .types = "hrm_text",
+                                 .arch = "hrm_text",
+                                 .keys = hrm_keys,
+                                 .tensors = hrm_names,
+                                 .idle = "L_bp_cycles",
+                                 .fits = hn_hf_never,
+                                 .more = hrm_more };
+
+const hn_hf_class *const hn_hf_other[] = { &muse, &olmo, &nanbeige, &hrm, NULL };

@@ -267,7 +267,10 @@ static void folder_name(const hn_hf *f, char out[320], const hn_slot *s, int32_t
         root = "mtp.";
         il -= f->m->hp.n_layer;
     }
-    if (il >= 0) snprintf(out, 320, "%s%s.%d.%s%s", root, layers, (int)il, module, tail);
+    const int32_t n = f->m->hp.n_stack;
+    if (il >= 0 && n)
+        snprintf(out, 320, "%s%c_module.%s.%d.%s%s", root, il < n ? 'L' : 'H', layers, (int)(il % n), module, tail);
+    else if (il >= 0) snprintf(out, 320, "%s%s.%d.%s%s", root, layers, (int)il, module, tail);
     else if (!by_class || *module == '/') snprintf(out, 320, "%s%s", module + (*module == '/'), tail);
     else snprintf(out, 320, "%s%s%s", root, module, tail);
 }
@@ -487,7 +490,8 @@ hone_status hn_hf_plan(hn_hf *f, hone_error *err)
     for (const hn_slot *s = family->outer; s->name; s++) TRY(add_slot(f, family->outer, s, -1, NULL, err));
     TRY(hn_hf_rope_tensors(f, err));
     if (f->of->tensors_too) TRY(f->of->tensors_too(f, err));
-    for (int32_t il = 0; il < f->m->hp.n_layer; il++) TRY(hn_hf_plan_layer(f, il, &f->m->plan[il], err));
+    for (int32_t il = 0; il < f->m->hp.n_layer; il++)
+        if (!hn_is_again(&f->m->hp, il)) TRY(hn_hf_plan_layer(f, hn_block_of(&f->m->hp, il), &f->m->plan[il], err));
     TRY(hn_hf_plan_drafts(f, err));
     TRY(check_views(f, err));
     return check_sources(f, err);

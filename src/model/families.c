@@ -303,6 +303,8 @@ static const hn_family *const families[] = {
     &hn_family_muse_glimmer,
     &hn_family_olmo,
     &hn_family_spark2_5,
+    &hn_family_nanbeige,
+    &hn_family_hrm_text,
     /* families_hybrid.c */
     &hn_family_falcon_h1,
     &hn_family_lfm2,

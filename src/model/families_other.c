@@ -3,7 +3,9 @@
  *                 those behind with an epsilon of their own; a gate of what attention gives; a factor and a cap of
  *                 logits
  *   olmo          llama; LayerNorm without weights; queries, keys and values are kept within bounds where a key says it
- *   spark2_5      qwen2; GELU; windows, whose layers turn by a base and a width of their own; a gate of each head */
+ *   spark2_5      qwen2; GELU; windows, whose layers turn by a base and a width of their own; a gate of each head
+ *   nanbeige      llama, whose layers run several times
+ *   hrm_text      norms without weights, a gate of what attention gives; two stacks of layers that take turns */
 #include "model/family_rows.h"
 
 /* ---- Muse Glimmer --------------------------------------------------------------------------------------- */
@@ -95,4 +97,114 @@ const hn_family hn_family_spark2_5 = {
                               .reads = HN_READS_WINDOW,
                               .needs_window = true,
                               .window_rope = HN_WINDOW_ROPE_OWN },
+};
+
+/* ---- layers that run several times ------------------------------------------------------------------------ */
+
+enum { MOST_PASSES = 64 };
+
+/* hp->n_layer layers, of n_block blocks; block_of is to be filled. */
+static hone_status run_again(hone_model *m, int64_t n_layer, int32_t n_block, int32_t **block_of, hone_error *err)
+{
+    hn_hparams *hp = &m->hp;
+    if (n_layer > HN_MAX_LAYER)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %d blocks would run as %lld layers, expected at most %d", m->path,
+                       (int)n_block, (long long)n_layer, HN_MAX_LAYER);
+    hp->n_layer = (int32_t)n_layer;
+    hp->n_block = n_block;
+    hp->block_of = *block_of = hn_arena_alloc(m->arena, (size_t)n_layer * sizeof **block_of);
+    return *block_of ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "%s: table of layers", m->path);
+}
+
+static const hn_slot nanbeige_layer[] = { ATTN_NORM, ATTN(HN_TURN_Q, HN_TURN_K), FFN_NORM, GLU, { 0 } };
+
+static hone_status nanbeige_hparams(hone_model *m, hone_error *err)
+{
+    static const char skip[] = "skip_loop_final_norm";
+    hn_hparams *hp = &m->hp;
+    char key[128];
+    int32_t n, *block_of;
+    bool skips = false;
+    hone_status st = hn_attn_hparams(m, err);
+    if (st != HONE_OK || (st = hn_get_int(m, "num_loops", 1, MOST_PASSES, 1, &n, err)) != HONE_OK) return st;
+    if (hn_gguf_find(m->file, hn_arch_key(m, key, skip)) >= 0 && (st = hn_get_bool(m, skip, &skips, err)) != HONE_OK)
+        return st;
+    if (n == 1) return HONE_OK;
+    const int32_t n_block = hp->n_layer;
+    if ((st = run_again(m, (int64_t)n * n_block, n_block, &block_of, err)) != HONE_OK) return st;
+    for (int32_t il = 0; il < hp->n_layer; il++) block_of[il] = il % n_block;
+    hp->n_pass = skips ? 0 : n_block;
+    return HONE_OK;
+}
+const hn_family hn_family_nanbeige = {
+    .name = "nanbeige",
+    .bit = HN_NANBEIGE,
+    .hparams = nanbeige_hparams,
+    .plan = hn_attn_plan,
+    .outer = hn_factors_outer,
+    .layer = nanbeige_layer,
+    .is = &(const hn_switches){ 0 },
+};
+
+/* ---- two stacks --------------------------------------------------------------------------------------------- */
+
+static const hn_slot hrm_outer[] = {
+    EMBD,
+    MATRIX("output", OUTSIDE(output), OUTPUT, ROWS, E, HN_DIM_VOCAB, .hf = "lm_head", .when = HN_TIED),
+    { .name = "hrm.z_l_init", .field = OUTSIDE(type_embd), .role = HN_ROLE_NONE, .cut = HN_CUT_WHOLE, .ne = { E } },
+    { 0 },
+};
+static const hn_slot hrm_layer[] = {
+    QKV(HN_TURN_NONE, HN_TURN_NONE),
+    LINEAR("attn_gate", attn_gate, ATTN_GATE, HEADS, E, Q, .hf = "self_attn.gate_proj"),
+    ATTN_OUT,
+    GATE,
+    UP,
+    DOWN,
+    { 0 },
+};
+
+/* block_count is how many layers run; files have those of the low stack, then those of the high one. */
+static hone_status hrm_hparams(hone_model *m, hone_error *err)
+{
+    static const char note[] =
+        "hrm.prefix_lm is true: a model that was trained so saw its instruction both ways; here, as "
+        "in llama.cpp, it sees what comes before alone",
+                      prefix[] = "hrm.prefix_lm";
+    hn_hparams *hp = &m->hp;
+    char key[128];
+    int32_t n_high, *block_of;
+    bool both = false;
+    hone_status st = hn_attn_hparams(m, err);
+    if (st != HONE_OK || (st = hn_get_real(m, "embedding_scale", 0, 1e6, 1, &hp->emb_scale, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "hrm.layers_per_stack", 1, HN_MAX_LAYER, -1, &hp->n_stack, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "hrm.h_cycles", 1, MOST_PASSES, -1, &n_high, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "hrm.l_cycles", 1, MOST_PASSES, -1, &hp->n_low, err)) != HONE_OK) return st;
+    if (hn_gguf_find(m->file, hn_arch_key(m, key, prefix)) >= 0 && (st = hn_get_bool(m, prefix, &both, err)) != HONE_OK)
+        return st;
+    if (both) m->formula_note = note;
+    const int64_t n = (int64_t)hp->n_stack * n_high * (hp->n_low + 1);
+    if (hp->n_layer != n)
+        return HN_FAIL(
+            err, HONE_E_FORMAT,
+            "%s: %s = %d, expected %lld: hrm.layers_per_stack = %d, hrm.h_cycles = %d times, each hrm.l_cycles "
+            "= %d times and once more",
+            m->path, hn_arch_key(m, key, "block_count"), (int)hp->n_layer, (long long)n, (int)hp->n_stack, (int)n_high,
+            (int)hp->n_low);
+    if ((st = run_again(m, n, 2 * hp->n_stack, &block_of, err)) != HONE_OK) return st;
+    for (int32_t il = 0; il < hp->n_layer; il++) {
+        const bool high = il / hp->n_stack % (hp->n_low + 1) == hp->n_low;
+        block_of[il] = (high ? hp->n_stack : 0) + il % hp->n_stack;
+    }
+    hp->n_pass = hp->n_stack;
+    return HONE_OK;
+}
+const hn_family hn_family_hrm_text = {
+    .name = "hrm_text",
+    .bit = HN_HRM_TEXT,
+    .hparams = hrm_hparams,
+    .plan = hn_attn_plan,
+    .outer = hrm_outer,
+    .layer = hrm_layer,
+    .is = &(const hn_switches){ .neox = true, .own_gate = true, .plain = HN_PLAIN_NORMS },
 };

@@ -97,9 +97,14 @@ typedef struct hn_hparams {
     int32_t pooling, n_class, n_dense[2], n_type;
     bool rank_mean; /* a classifier judges the mean of all rows, not one of them */
     const bool *recurs;
-    bool nope;             /* nothing turns, whatever the family does */
-    const bool *turns;     /* [n_layer] or NULL: layers that do; all */
-    bool gate_heads;       /* gates of attention are of whole heads */
+    bool nope;         /* nothing turns, whatever the family does */
+    const bool *turns; /* [n_layer] or NULL: layers that do; all */
+    bool gate_heads;   /* gates of attention are of whole heads */
+    /* Layers that run several times: which block of the file each is, [n_layer] or NULL: the same number; how many the
+     * file has; behind each so many layers but the last, the stream is normed as at the end, 0: it is not. Two stacks
+     * of n_stack layers that take turns, n_low passes of the first before each of the second; 0: one. */
+    const int32_t *block_of;
+    int32_t n_block, n_pass, n_stack, n_low;
     const hn_xielu *xielu; /* [n_layer] or NULL: the map of an MLP */
     /* recurrent layers: taps of the convolution; channels of all heads; states of a channel, or keys and values of a
      * head; heads; groups, or heads of keys */
@@ -109,6 +114,25 @@ typedef struct hn_hparams {
     float ln_eps;     /* RWKV: n_head heads of head_dim channels, ranks of low-rank pairs */
     int32_t rank_decay, rank_iclr, rank_value, rank_gate, rank_mix, rescale_every;
 } hn_hparams;
+
+/* The block of the file that layer il is; −1, outside layers, stays. */
+static inline int32_t hn_block_of(const hn_hparams *hp, int32_t il)
+{
+    return il >= 0 && il < hp->n_layer && hp->block_of ? hp->block_of[il] : il;
+}
+/* The first layer that is that block; −1: none is. */
+static inline int32_t hn_layer_of(const hn_hparams *hp, int32_t block)
+{
+    int32_t il = 0;
+    if (!hp->block_of) return block < hp->n_layer ? block : -1;
+    while (il < hp->n_layer && hp->block_of[il] != block) il++;
+    return il < hp->n_layer ? il : -1;
+}
+/* Is an earlier layer the same block? Then it has the same tensors. */
+static inline bool hn_is_again(const hn_hparams *hp, int32_t il)
+{
+    return hp->block_of && hn_layer_of(hp, hp->block_of[il]) < il;
+}
 
 /* ---- the plan: what one layer does ------------------------------------------------------------------ */
 
@@ -469,6 +493,8 @@ __extension__ typedef unsigned __int128 hn_family_set __attribute__((aligned(8))
 #define HN_MUSE_GLIMMER HN_FAMILY_BIT(112)
 #define HN_OLMO HN_FAMILY_BIT(113)
 #define HN_SPARK2_5 HN_FAMILY_BIT(114)
+#define HN_NANBEIGE HN_FAMILY_BIT(115)
+#define HN_HRM_TEXT HN_FAMILY_BIT(116)
 
 /* How windowed layers turn. */
 typedef enum hn_window_rope {
@@ -588,7 +614,8 @@ extern const hn_family hn_family_arcee, hn_family_cohere2, hn_family_command_r, 
     hn_family_starcoder, hn_family_orion, hn_family_maincoder, hn_family_apertus, hn_family_bloom, hn_family_mpt,
     hn_family_refact;
 /* families_other.c */
-extern const hn_family hn_family_muse_glimmer, hn_family_olmo, hn_family_spark2_5;
+extern const hn_family hn_family_muse_glimmer, hn_family_olmo, hn_family_spark2_5, hn_family_nanbeige,
+    hn_family_hrm_text;
 /* families_hybrid.c */
 extern const hn_family hn_family_falcon_h1, hn_family_lfm2, hn_family_mamba2, hn_family_nemotron_h, hn_family_qwen35,
     hn_family_lfm2moe, hn_family_nemotron_h_moe, hn_family_granitehybrid, hn_family_qwen35moe, hn_family_qwen3next,

@@ -84,6 +84,7 @@ static void norm_stream(const hone_model *m, const hn_forward *f, const float *w
 void hn_mixer_forward(const hone_model *m, hn_forward *f, int32_t il)
 {
     if (m->hp.n_stream) hn_altup_predict(m, f, il);
+    if (m->hp.n_stack) hn_cycle_turn(m, f, il);
     if (m->plan[il].early) hn_moe_choose_early(m, f, il);
     mixers[m->plan[il].mixer].forward(m, f, il);
     norm_stream(m, f, m->layers[il].attn_out_norm, m->layers[il].attn_out_norm_b);
@@ -119,6 +120,7 @@ void hn_forward_begin(const hone_model *m, hn_forward *f)
         op->embed(f->be, f->h, &m->pos_embd, true);
         op->add(f->be, f->x, f->h, n_tok * hp->n_embd);
     }
+    if (hp->n_stack) hn_cycle_begin(m, f);
     if (hn_weight_is_there(&m->type_embd)) {
         op->embed(f->be, f->h, &m->type_embd, true);
         op->add(f->be, f->x, f->h, n_tok * hp->n_embd);
@@ -181,6 +183,7 @@ static hn_scratch_width widths(const hone_model *m)
     hn_scratch_width w = { .x = m->hp.n_embd, .h = m->hp.n_embd, .act = m->hp.n_embd };
     if (m->hp.n_ple) hn_ple_scratch(&m->hp, &w);
     if (m->hp.n_stream) hn_altup_scratch(&m->hp, &w);
+    if (m->hp.n_stack) hn_cycle_scratch(&m->hp, &w);
     for (int32_t il = 0; il < m->hp.n_layer; il++) {
         mixers[m->plan[il].mixer].scratch(&m->hp, &m->plan[il], &w);
         ffns[m->plan[il].ffn].scratch(&m->hp, &m->plan[il], &w);
@@ -228,6 +231,8 @@ static const struct {
               ROWS(ple),
               ROWS(dense),
               MANY_ROWS(stream, 2 * HN_MAX_STREAM),
+              ROWS(z_high),
+              ROWS(z_low),
               ROWS(coef),
               ROWS(gate),
               ROWS(up),

@@ -22,6 +22,7 @@ typedef struct hn_scratch {
     hn_buf *ple;                        /* rows of each token and layer, [n_tok, n_layer·n_ple] */
     hn_buf *dense;                      /* what the dense part gives beside experts, or a low-rank pair takes */
     hn_buf *stream[2 * HN_MAX_STREAM];  /* residual streams, and room to make them anew */
+    hn_buf *z_high, *z_low;             /* where two stacks take turns: what the other one gave last */
     hn_buf *coef, *gate, *up;           /* coefficients of streams; a gate and what it opens, where it is sparse */
     /* RWKV */
     hn_act *shift[HN_MAX_SHIFT], *low[HN_RWKV_MIXES]; /* token-shifted inputs; activations of low rank */
@@ -33,7 +34,7 @@ typedef struct hn_scratch_width {
     int64_t n_used; /* experts of a row */
     int64_t picks, shared_gate, moe_in, moe;
     int64_t x, h, act, ff, q, k, v, query, room, rope[HN_ROPES], shift, low, r, w, a, v_mix, g, v_first;
-    int64_t xbc, conv, z, dt, beta, q_gate, ple, dense, stream, coef, gate, up;
+    int64_t xbc, conv, z, dt, beta, q_gate, ple, dense, stream, coef, gate, up, z_high, z_low;
 } hn_scratch_width;
 
 typedef struct hn_forward {
@@ -104,6 +105,10 @@ void hn_forward_add(const hone_model *m, const hn_forward *f, hn_act *in, const 
 
 /* Rows of each token and layer: made at the beginning, of all tokens and layers; and what layer il adds of its own, at
  * its end. */
+/* Two stacks that take turns (block_cycle.c): what the stream begins with; before layer il. */
+void hn_cycle_begin(const hone_model *m, const hn_forward *f);
+void hn_cycle_turn(const hone_model *m, const hn_forward *f, int32_t il);
+void hn_cycle_scratch(const hn_hparams *hp, hn_scratch_width *w);
 void hn_ple_begin(const hone_model *m, const hn_forward *f);
 void hn_ple_add(const hone_model *m, const hn_forward *f, int32_t il);
 void hn_ple_scratch(const hn_hparams *hp, hn_scratch_width *w);

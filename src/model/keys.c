@@ -12,7 +12,7 @@
 #define RWKV7 HN_RWKV7
 #define GEMMA3 HN_GEMMA3
 #define GEMMA34 (HN_GEMMA3N | HN_GEMMA4)
-#define OTHER_NEOX (HN_SPARK2_5)
+#define OTHER_NEOX (HN_SPARK2_5 | HN_HRM_TEXT)
 /* pairs (i, i + n/2), and the others of attention */
 #define NEOX                                                                                                          \
     (HN_QWEN2 | HN_QWEN3 | HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_PHI3 | HN_OLMO2 | HN_EXAONE4 | HN_SEED_OSS |         \
@@ -31,7 +31,7 @@
 #define LATENT (ROUTED_LATENT | HN_MINICPM3)
 #define FADES (HN_BLOOM | HN_MPT | HN_REFACT | HN_JINA_BERT_V2) /* scores do, with the distance */
 #define WARM (HN_MISTRAL3 | HN_DEEPSEEK2 | HN_MISTRAL4)         /* queries may grow with their positions */
-#define OTHER_PAIRS (HN_MUSE_GLIMMER | HN_OLMO)
+#define OTHER_PAIRS (HN_MUSE_GLIMMER | HN_OLMO | HN_NANBEIGE)
 #define PAIRS                                                                                                        \
     (HN_LLAMA | HN_MISTRAL3 | HN_SMOLLM3 | HN_GRANITE | HN_GLM4 | HN_ERNIE45 | HN_COMMAND_R | HN_COHERE2 | HN_GPT2 | \
      HN_ARCEE | HN_MAINCODER | HN_DECI | HN_CHATGLM | HN_STARCODER | HN_DEEPSEEK | HN_GRANITEMOE | HN_ERNIE45MOE |   \
@@ -179,7 +179,7 @@ static const known_key known[] = {
     READS("attention.max_alibi_bias", FADES),
     READS("attn_logit_softcapping", HN_GEMMA2),
     READS("final_logit_softcapping", CAPPED),
-    READS("embedding_scale", SCALED),
+    READS("embedding_scale", SCALED | HN_HRM_TEXT),
     READS("residual_scale", SCALED),
     READS("attention.scale", GRANITE),
     READS("logit_scale", SCALED | TIMES_LOGITS),
@@ -188,6 +188,12 @@ static const known_key known[] = {
     READS("attention.temperature_scale", WARM),
     READS("attention.temperature_length", HN_DEEPSEEK2 | HN_MISTRAL4),
     READS("rope.scaling.yarn_log_multiplier", HN_LLAMA | HN_MISTRAL3 | LATENT), /* of llama: Mistral's own format */
+    READS("num_loops", HN_NANBEIGE),
+    READS("skip_loop_final_norm", HN_NANBEIGE),
+    READS("hrm.layers_per_stack", HN_HRM_TEXT),
+    READS("hrm.h_cycles", HN_HRM_TEXT),
+    READS("hrm.l_cycles", HN_HRM_TEXT),
+    READS("hrm.prefix_lm", HN_HRM_TEXT), /* told in a note */
     READS("use_parallel_residual", HN_GPTNEOX),
     READS("attention.key_length_mla", LATENT),
     READS("attention.value_length_mla", LATENT),
@@ -307,7 +313,7 @@ static const known_key known[] = {
     AT(0, "final_logit_softcapping", ALL & ~CAPPED),
     AT(1, "logit_scale", ALL & ~(SCALED | TIMES_LOGITS)),
     AT(1, "residual_scale", ALL & ~SCALED),
-    AT(1, "embedding_scale", ALL & ~SCALED),
+    AT(1, "embedding_scale", ALL & ~(SCALED | HN_HRM_TEXT)),
     IDLE("use_parallel_residual", HN_STABLELM), /* whether the second half has a norm says it */
     AT(0, "use_parallel_residual", ALL & ~(HN_GPTNEOX | HN_STABLELM)),
     AT(0, "swin_norm", ALL),

@@ -60,7 +60,7 @@ def merged(tensors, pairs):
 
 # ---- PEFT folders: Hugging Face's modules, written down here a second time -------------------------------------------
 
-PERMUTED = {"llama", "mistral3", "smollm3", "granite", "granitemoe", "granitehybrid", "granite_swa", "arcee", "deepseek", "deci", "muse-glimmer", "olmo"}
+PERMUTED = {"llama", "mistral3", "smollm3", "granite", "granitemoe", "granitehybrid", "granite_swa", "arcee", "deepseek", "deci", "muse-glimmer", "olmo", "nanbeige"}
 REFUSED = {"falcon-h1"}
 QKV = ("self_attn.q_proj", "attn_q"), ("self_attn.k_proj", "attn_k"), ("self_attn.v_proj", "attn_v")
 ATTN = QKV + (("self_attn.o_proj", "attn_output"),)
@@ -78,7 +78,7 @@ SHARED.update({a: glu_of("mlp.shared_experts", "_shexp") for a in ("dots1", "glm
 DELTA = tuple(("linear_attn." + h, g) for h, g in (("in_proj_qkv", "attn_qkv"), ("in_proj_z", "attn_gate"), ("in_proj_b", "ssm_beta"),
                                                    ("in_proj_a", "ssm_alpha"), ("out_proj", "ssm_out")))
 SHARED["qwen35"], SHARED["qwen35moe"] = DELTA, SHARED["qwen35moe"] + DELTA
-SHARED["muse-glimmer"] = (("self_attn.gate_proj", "attn_gate"),)
+SHARED["muse-glimmer"] = SHARED["hrm_text"] = (("self_attn.gate_proj", "attn_gate"),)
 SHARED["laguna"] += (("self_attn.g_proj", "attn_gate"),)
 SHARED["granite_swa"] = (("shared_mlp.input_linear", "ffn_gate_shexp ffn_up_shexp"), ("shared_mlp.output_linear", "ffn_down_shexp"))
 SHARED["hunyuan-moe"] = glu_of("mlp.shared_mlp", "_shexp")
@@ -120,7 +120,13 @@ LAYERS = {"gptneox": "gpt_neox.layers.", "gpt2": "transformer.h.", "starcoder": 
 OTHERS = {a: "model.layers." for a in ("gemma3", "qwen3", "nemotron_h")}  # as hone writes them
 
 
-def modules_of(arch, tensors, n_layer):
+def layer_name(arch, keys, il):
+    if arch == "hrm_text":  # the high stack's blocks stand behind the low one's
+        return "model.%s_module.layers.%d" % ("LH"[il // keys[arch + ".hrm.layers_per_stack"]], il % keys[arch + ".hrm.layers_per_stack"])
+    return "%s%d" % (LAYERS.get(arch, "model.layers."), il)
+
+
+def modules_of(arch, keys, tensors, n_layer):
     """module -> names of tensors in the split layout, whose rows it has."""
     out = {}
     for il in range(n_layer):
@@ -129,7 +135,7 @@ def modules_of(arch, tensors, n_layer):
                 module = "self_attn.linear_attn"
             names = ["blk.%d.%s.weight" % (il, p) for p in parts.split()]
             if all(n in tensors and tensors[n].ndim == 2 for n in names):
-                out["%s%d.%s" % (LAYERS.get(arch, "model.layers."), il, module)] = names
+                out["%s.%s" % (layer_name(arch, keys, il), module)] = names
     return out
 
 
@@ -198,7 +204,7 @@ def peft_case(run, arch, d, layout, tokens, plain, n_ctx, rng, count):
     folder, back, gguf = (os.path.join(run.folder, n) for n in ("peft", "back", "peft.gguf"))
     shutil.rmtree(folder, ignore_errors=True)
     shutil.rmtree(back, ignore_errors=True)
-    modules, tensors = modules_of(arch, d.tensors, d.keys[arch + ".block_count"]), dict(d.tensors)
+    modules, tensors = modules_of(arch, d.keys, d.tensors, d.keys[arch + ".block_count"]), dict(d.tensors)
     pairs = {}
     for m, names in modules.items():
         if rng.random() < 0.2:
@@ -248,7 +254,8 @@ class Run:
                "-c", str(n_ctx), *extra]
         p = subprocess.run(cmd, capture_output=True, check=False, stdin=subprocess.DEVNULL)
         if p.returncode:
-            return None, p.stderr.decode(errors="replace").strip().split("\n")[0]
+            lines = p.stderr.decode(errors="replace").strip().split("\n")
+            return None, next((x for x in lines if "note:" not in x), lines[0])
         return np.frombuffer(p.stdout, "<f4").astype(np.float64).reshape(len(tokens), -1), ""
 
 

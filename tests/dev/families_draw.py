@@ -246,6 +246,7 @@ DENSE = {
     "mpt": dict(ln=True, gate=False, bias_opt=("q", "k", "v", "output"), mha=True, alibi=True),
     "refact": dict(alibi=True),
     "muse-glimmer": dict(sandwich=True, window=True, qk="head", bias_opt=("q", "k", "v", "output")), "olmo": dict(ln=True, bare=True),
+    "nanbeige": dict(freqs=True, bias_opt=("q", "k", "v", "output")), "hrm_text": dict(bare=True),
     "spark2_5": dict(window="list", partial=True, bias_opt=("q", "k", "v", "output")),
     "exaone": dict(freqs=True), "chatglm": dict(partial=True, bias_opt=("q", "k", "v")),
 }
@@ -345,6 +346,12 @@ def dense(d):
         d.key("use_parallel_residual", bool(parallel or d.chance(0.5)))  # said of the others, too
     if o.get("bare"):  # no norm has weights
         d.tensors.pop("output_norm.weight")
+    if arch == "nanbeige" and d.chance(0.9):
+        d.key("num_loops", d.pick(1, 2, 2, 3))
+    if arch == "nanbeige" and d.chance(0.7):
+        d.key("skip_loop_final_norm", bool(d.chance(0.5)))
+    if arch == "hrm_text":
+        n_layer = stacks(d, n_embd)
     routed = None
     if o.get("experts") and d.chance(0.4):  # Mixtral, and what follows it: an expert is as wide as the key of all says
         routed = expert_keys(d, width=d.chance(0.3))
@@ -359,8 +366,8 @@ def dense(d):
             d.norm(b + "post_attention_norm", n_embd)
             d.norm(b + "post_ffw_norm", n_embd)
         attention(d, il, n_embd, n_head, n_kv, width, bias, o.get("qk"))
-        if arch in ("muse-glimmer", "spark2_5"):
-            d.mat(b + "attn_gate", n_embd, n_head * (width if arch == "muse-glimmer" else 1))
+        if arch in ("muse-glimmer", "spark2_5", "hrm_text"):
+            d.mat(b + "attn_gate", n_embd, n_head * (1 if arch == "spark2_5" else width))
         if normed:
             for part, n in (("q", n_head), ("k", n_kv)):
                 d.tensors[b + "attn_%s_norm.weight" % part] = d.values((n, width), 0.3, 1)
@@ -368,6 +375,21 @@ def dense(d):
             experts(d, il, n_embd, *routed)
         else:
             glu(d, il, n_embd, n_ff, "", o.get("gate", True), o.get("ff_bias", o.get("ln_bias")))
+
+
+def stacks(d, n_embd):
+    """Two of so many blocks, which take turns. Returns how many blocks there are."""
+    n, high, low = d.between(1, 3), d.between(1, 2), d.between(1, 3)
+    d.key("block_count", n * high * (low + 1))
+    d.key("hrm.layers_per_stack", n)
+    d.key("hrm.h_cycles", high)
+    d.key("hrm.l_cycles", low)
+    if d.chance(0.8):
+        d.key("embedding_scale", d.real(0.5, 12))
+    if d.chance(0.5):
+        d.key("hrm.prefix_lm", bool(d.chance(0.5)))
+    d.tensors["hrm.z_l_init"] = d.values(n_embd, 1.0)
+    return 2 * n
 
 
 def xielu(d, n_layer):

@@ -63,7 +63,8 @@ IMPOSSIBLE = {
     "ssm.time_step_rank": ("+1", 0, BIG), "ssm.group_count": ("+1", 0, BIG), "kda.head_dim": ("+1", 0, BIG),
     "shortconv.l_cache": ("+1", 0, BIG), "embedding_length_per_layer_input": ("+1", BIG),
     "attention.shared_kv_layers": (1000,), "full_attention_interval": (0,),
-    "nextn_predict_layers": (100000, BIG),
+    "nextn_predict_layers": (100000, BIG), "num_loops": (0, BIG), "hrm.layers_per_stack": ("+1", 0, BIG),
+    "hrm.h_cycles": ("+1", 0, BIG), "hrm.l_cycles": ("+1", 0, BIG),
     "attention.temperature_scale": (NAN,), "rope.scaling.original_context_length": (0,),
 }
 NO_HEADS = {a: {"attention.head_count", "feed_forward_length"} for a in ("mamba", "mamba2")}

@@ -24,7 +24,8 @@ GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden"
 # ---- what the architecture string decides; everything else is decided by keys and by which tensors there are -----
 NORM_ROPE = {"llama", "deepseek2", "mistral4", "mistral3", "llama4", "smollm3", "granite", "granitemoe",
              "granitehybrid", "granite_swa", "glm4", "ernie4_5", "ernie4_5-moe", "command-r", "cohere2", "arcee", "chatglm",
-             "deepseek", "deci", "maincoder", "cohere2moe", "llama-embed", "muse-glimmer", "olmo"}
+             "deepseek", "deci", "maincoder", "cohere2moe", "llama-embed", "muse-glimmer", "olmo",
+             "nanbeige"}
 ALIBI = {"bloom", "mpt", "refact", "jina-bert-v2"}
 NO_ROPE = {"gpt2", "starcoder", "mamba", "jamba", "mamba2", "nemotron_h", "nemotron_h_moe", "kimi-linear", "bert"} | ALIBI
 BERTS = {"bert", "nomic-bert", "nomic-bert-moe", "jina-bert-v2", "jina-bert-v3"}  # norms of the stream
@@ -41,6 +42,7 @@ WINDOW_PERIOD = {"spark2_5": 0, "gemma2": 2, "gpt-oss": 2, "gemma3": 6, "cohere2
                  "mellum": 4, "exaone-moe": 4, "afmoe": 4, "smallthinker": 4, "cohere2moe": 4, "modern-bert": 3,
                  "granite_swa": 4, "laguna": 4, "muse-glimmer": 4}
 UNSCALED_WINDOWS = {"gemma3", "gemma3n", "gemma4", "olmo2", "gemma-embedding", "mellum", "modern-bert", "laguna"}
+PLAIN_NORMS = {"olmo", "hrm_text"}  # without weights
 QWEN_GDN = {"qwen3next", "qwen35", "qwen35moe"}
 # MoE: (score function, normalise); None: the file's key says it.
 ROUTE = {"qwen2moe": (1, False), "jamba": (1, False), "deepseek": (1, None), "bailingmoe2": (None, None), "olmoe": (1, False),
@@ -154,7 +156,7 @@ class Model:
         """The family's norm over the last dimension, by the tensor's name."""
         stem = name if il is None else "blk.%d.%s" % (il, name)
         w = self.t.get(stem + ".weight", self.t.get(stem))
-        if w is None and self.arch == "olmo":
+        if w is None and self.arch in PLAIN_NORMS:
             w = 1.0
         if w is None:
             raise KeyError("no tensor " + stem)
@@ -718,7 +720,7 @@ class Model:
     # ---- layers -------------------------------------------------------------------------------------
 
     def layer(self, il, x, pos):
-        h = self.norm(x, "attn_norm", il) if self.has(il, "attn_norm") or self.arch == "olmo" else x
+        h = self.norm(x, "attn_norm", il) if self.has(il, "attn_norm") or self.arch in PLAIN_NORMS else x
         begin = x if self.arch == "smallthinker" else None  # what its router sees
         res = float(self.key("residual_scale", 1.0)) if self.arch.startswith("granite") else 1.0
         if self.arch == "minicpm3":
@@ -743,7 +745,7 @@ class Model:
         x = x + res * o
         if self.arch == "gemma4":
             return self.gemma4_rest(il, x)
-        pre2 = "ffn_norm" if self.has(il, "ffn_norm") or self.arch == "olmo" else None if sandwich else "post_attention_norm"
+        pre2 = "ffn_norm" if self.has(il, "ffn_norm") or self.arch in PLAIN_NORMS else None if sandwich else "post_attention_norm"
         f = self.ffn(il, self.norm(x, pre2, il) if pre2 else x, begin)
         if sandwich:
             f = self.norm(f, "post_ffw_norm", il)
@@ -799,6 +801,20 @@ class Model:
         rest = [as_loud_as(s[i + 1] @ w.T, s[0]) for i, w in enumerate(self.t["altup_unembd_proj.weight"])]
         return np.mean(np.stack([s[0]] + rest), 0)
 
+    def two_stacks(self, x, pos):
+        """A low stack and a high one (blocks behind it) that see the sum of what both gave last, and norm what they give."""
+        n, high, low = self.key("hrm.layers_per_stack"), x, self.t["hrm.z_l_init"].reshape(1, -1)
+
+        def stack(first, x):
+            for il in range(first, first + n):
+                x = self.layer(il, x, pos)
+            return rms(x, None, self.eps)
+        for _ in range(self.key("hrm.h_cycles")):
+            for _ in range(self.key("hrm.l_cycles")):
+                low = stack(0, low + high)
+            high = stack(n, high + low)
+        return high
+
     def rows(self, tokens, n_ctx=None):
         """What the stream ends as, behind the last norm, [T, n_embd]."""
         tokens = np.asarray(tokens)
@@ -811,6 +827,8 @@ class Model:
             x = x * float(self.key("embedding_scale", 0.0) or 1.0)
         if self.arch == "minicpm3":
             x = x * float(self.key("embedding_scale", 12.0))
+        if self.arch == "hrm_text":
+            x = x * float(self.key("embedding_scale", 1.0))
         if "position_embd.weight" in self.t:
             x = x + self.t["position_embd.weight"][:len(tokens)]
         if "token_types.weight" in self.t:
@@ -822,6 +840,15 @@ class Model:
         self.ple = self.per_layer_rows(tokens, x)
         if self.arch == "gemma3n":
             x = self.gemma3n(x, pos)
+        elif self.arch == "hrm_text":
+            return self.two_stacks(x, pos)
+        elif self.arch == "nanbeige":
+            loops = self.key("num_loops", 1)
+            for i in range(loops):
+                for il in range(self.n_layer):
+                    x = self.layer(il, x, pos)
+                if i < loops - 1 and not self.key("skip_loop_final_norm", False):
+                    x = self.norm(x, "output_norm")
         else:
             for il in range(self.n_layer):
                 x = self.layer(il, x, pos)

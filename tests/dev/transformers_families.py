@@ -35,7 +35,7 @@ LAYER = {
     "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm",
     "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
     "self_attn.o_proj": "attn_output", "self_attn.out_proj": "attn_output", "self_attn.qkv_proj": "attn_qkv",
-    "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm",
+    "self_attn.out_gate": "attn_gate", "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm",
     "self_attn.query_layernorm": "attn_q_norm", "self_attn.key_layernorm": "attn_k_norm",
     "self_attn.q_layernorm": "attn_q_norm", "self_attn.k_layernorm": "attn_k_norm",
     "self_attn.sinks": "attn_sinks.weight", "self_attn.q_a_proj": "attn_q_a", "self_attn.q_b_proj": "attn_q_b",
@@ -85,6 +85,12 @@ MAMBA = dict({k: v for k, v in SSM.items() if k not in ("dt_bias", "norm")}, **{
 def named(row, name):
     """GGUF's name of a tensor of transformers."""
     m = re.match(r"(?:\w+\.)?(?:layers|h|blocks)\.(\d+)\.(.*)", name)
+    stack = re.match(r"model\.([LH])_module\.layers\.(\d+)\.(.*)", name)
+    if stack:  # the high stack's stand behind the low one's
+        il = int(stack.group(2)) + (row["stack_of"] if stack.group(1) == "H" else 0)
+        return named({}, "layers.%d.%s" % (il, stack.group(3).replace("self_attn.gate_proj", "self_attn.out_gate")))
+    if name == "model.z_L_init":
+        return "hrm.z_l_init"
     if not m:
         stem, tail = name.rsplit(".", 1)
         *_, before, last = ("." + stem).split(".")
@@ -481,6 +487,12 @@ def olmo(c):
             "attention.clamp_kqv": c.clip_qkv}
 
 
+def hrm(c):
+    return {"block_count": c.num_layers_per_stack * c.H_cycles * (c.L_cycles + 1), "attention.head_count_kv": None,
+            "hrm.layers_per_stack": c.num_layers_per_stack, "hrm.h_cycles": c.H_cycles, "hrm.l_cycles": c.L_cycles,
+            "hrm.prefix_lm": c.prefix_lm, "embedding_scale": float(np.float32(c.embedding_scale))}
+
+
 def xielu_keys(tensors):
     """Numbers of layers, which the checkpoint has as tensors of one value, and files as keys."""
     keys = {}
@@ -665,6 +677,8 @@ FAMILIES = {
                                   output_multiplier=0.75, final_logit_softcapping=3.0)),
     "olmo": dict(cls="Olmo", arch="olmo", ln=True, change=PERMUTED, keys=olmo, cfg=dict(clip_qkv=0.8)),
     "olmo-free": dict(cls="Olmo", arch="olmo", ln=True, change=PERMUTED, keys=olmo, cfg=dict(tie_word_embeddings=True)),
+    "hrm-text": dict(cls="HrmText", arch="hrm_text", keys=hrm, stack_of=2,
+                     cfg=dict(HEAD, num_hidden_layers=2, H_cycles=2, L_cycles=3, embedding_scale=3.5)),
     "apertus": dict(cls="Apertus", arch="apertus", of_tensors=xielu_keys,
                     names={"attention_layernorm": "attn_norm", "feedforward_layernorm": "ffn_norm",
                            **{"mlp.act_fn." + k: "xielu." + k for k in ("alpha_p", "alpha_n", "beta", "eps")}},

@@ -187,7 +187,9 @@ MADE = {
     "laguna": (rows.FAMILIES["laguna"], dict(LAGUNA_SMALL)),
     "lagunaelement": (rows.FAMILIES["laguna-element"], dict(LAGUNA_SMALL, gating="per-element")),
     "museglimmer": (rows.FAMILIES["muse-glimmer"], dict(num_hidden_layers=5, sliding_window=4, head_dim=8)),
-    "olmo": (rows.FAMILIES["olmo"], {}),
+    "olmo": (rows.FAMILIES["olmo"], {}), "hrm": (rows.FAMILIES["hrm-text"], dict(num_hidden_layers=2, head_dim=8)),
+    "nanbeigeskip": (dict(cls="Llama", arch="nanbeige", change=(rows.permuted,), blocks=2, keys=lambda c: {
+        "block_count": 2, "num_loops": 3, "skip_loop_final_norm": True}), dict(num_hidden_layers=6)),
     "deci": (dict(cls="Llama", arch="deci", change=(rows.permuted,), idle={1: "self_attn|input_layernorm", 2: ""}, lack={
         "attention.head_count": (1, 2), "attention.head_count_kv": (1, 2), "feed_forward_length": (2,)}),
              dict(num_hidden_layers=4)),
@@ -210,13 +212,16 @@ def made_of(c, row, config, name, shape):
     def tensor(to, ne):
         scale, middle = (1.0, 0.0) if to.startswith("token_embd") else (0.25, 0.0)
         middle = 1.0 if "norm" in to and to.endswith(".weight") else -1.0 if to.endswith("ssm_a") else middle
-        c.tensors.append([to, list(ne), scale, middle])
+        if all(t[0] != to for t in c.tensors):
+            c.tensors.append([to, list(ne), scale, middle])
         return c.full(to)
     if name.endswith("experts.gate_up_proj"):
         n, f, e = shape
         b = name.split("layers.")[1].split(".")[0]
         return torch.cat([tensor("blk.%s.ffn_%s_exps.weight" % (b, p), (e, f // 2, n)) for p in ("gate", "up")], 1)
     il = int(name.split("layers.")[1].split(".")[0]) if "layers." in name else -1
+    if il >= row.get("blocks", il + 1):  # a block again
+        name = name.replace("layers.%d." % il, "layers.%d." % (il % row["blocks"]))
     if il in row.get("idle", {}) and re.search(row["idle"][il], name) or name.endswith("shared_expert_gate.weight"):
         return torch.zeros(shape, dtype=torch.float64)
     to = rows.named(row, name)
@@ -244,7 +249,7 @@ def made_of(c, row, config, name, shape):
         w = w - 1
     if rows.muse_norms in row.get("change", ()) and re.search(r"layers.*norm\.weight$", name):
         w = w - 1
-    if row["arch"] in ("deepseek", "deci", "granite_swa", "muse-glimmer", "olmo") and to.split(".")[-2] in ("attn_q", "attn_k"):
+    if row["arch"] in ("deepseek", "deci", "granite_swa", "muse-glimmer", "olmo", "nanbeige") and to.split(".")[-2] in ("attn_q", "attn_k"):
         w = halves(w, config.num_attention_heads if "attn_q" in to else config.num_key_value_heads)
     return 2 * w if row["arch"] == "deepseek" and "ffn_down_shexp" in to else w
 
@@ -306,6 +311,11 @@ ALONE = {
                  layers(4, attn_norm=(32,), attn_qkv=(32, 96), attn_gate=(32, 4), attn_output=(48, 32), ffn_norm=(32,),
                         ffn_gate=(32, 40), ffn_up=(32, 40), ffn_down=(40, 32))),
 }
+ALONE["nanbeige"] = ({"block_count": 3, "feed_forward_length": 40, "attention.head_count": 4, "attention.head_count_kv": 2,
+                      "attention.layer_norm_rms_epsilon": 1e-6, "rope.freq_base": 5e5, "rope.dimension_count": 8,
+                      "num_loops": 2, "skip_loop_final_norm": False},
+                     layers(3, attn_norm=(32,), attn_q=(32, 32), attn_k=(32, 16), attn_v=(32, 16), attn_output=(32, 32),
+                            ffn_norm=(32,), ffn_gate=(32, 40), ffn_up=(32, 40), ffn_down=(40, 32)))
 CASES = {**{n: (lambda n=n: alone(n)) for n in ALONE}, "mixtral": mixtral, "commandr_heads": command_r, **{n: (lambda n=n: by_row(n)) for n in MADE}}
 
 

@@ -82,7 +82,7 @@ static bool has_no_folder(const char *name)
                                          "deci",       "deepseek",      "jamba",  "jambadense",    "maincoder",
                                          "minicpm3",   "nemotronsuper", "orion",  "phimoe",        "smallthinker",
                                          "graniteswa", "granitemoeswa", "laguna", "lagunaelement", "museglimmer",
-                                         "spark2_5" };
+                                         "hrm",        "spark2_5" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0) return true;
     return false;

@@ -44,6 +44,8 @@ static const struct {
     { "laguna", { "self_attn.g_proj", "mlp.shared_experts.up_proj", "mlp.down_proj" } },
     { "muse-glimmer", { "self_attn.q_proj", "self_attn.gate_proj", "mlp.gate_proj" } },
     { "olmo", { "model.layers.0.self_attn.k_proj", "model.layers.0.mlp.up_proj" } },
+    { "nanbeige", { "model.layers.1.self_attn.k_proj", "mlp.up_proj" } },
+    { "hrm_text", { "model.L_module.layers.0.self_attn.gate_proj", "model.H_module.layers.1.mlp.up_proj" } },
     { "spark2_5", { "self_attn.q_k_v_proj", "self_attn.g_proj", "mlp.gate_proj" } },
     { "qwen35", { "self_attn.q_proj", "linear_attn.in_proj_qkv", "linear_attn.out_proj" } },
     { "qwen35moe", { "linear_attn.in_proj_z", "linear_attn.in_proj_b", "linear_attn.in_proj_a" } },
