@@ -193,6 +193,8 @@ hone_status hn_hf_truth(hn_hf *f, const char *names, bool absent, bool *out, hon
 hone_status hn_hf_refuse(const hn_hf *f, const char *name, const json_t *v, const char *expected, hone_error *err);
 /* Does the user want a member ignored, by HONE_IGNORE_KEYS, as keys of files are? */
 bool hn_hf_ignored(const char *key);
+/* A member of any config that changes no answer: of training, of generation, of Python. */
+bool hn_hf_idle(const char *member);
 /* Is w one of "a|b"? */
 bool hn_hf_is_word(const char *words, const char *w, size_t n);
 

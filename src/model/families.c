@@ -305,6 +305,8 @@ static const hn_family *const families[] = {
     &hn_family_spark2_5,
     &hn_family_nanbeige,
     &hn_family_hrm_text,
+    &hn_family_openelm,
+    &hn_family_dbrx,
     /* families_hybrid.c */
     &hn_family_falcon_h1,
     &hn_family_lfm2,

@@ -5,7 +5,9 @@
  *   olmo          llama; LayerNorm without weights; queries, keys and values are kept within bounds where a key says it
  *   spark2_5      qwen2; GELU; windows, whose layers turn by a base and a width of their own; a gate of each head
  *   nanbeige      llama, whose layers run several times
- *   hrm_text      norms without weights, a gate of what attention gives; two stacks of layers that take turns */
+ *   hrm_text      norms without weights, a gate of what attention gives; two stacks of layers that take turns
+ *   openelm       qwen3; heads of queries and keys and widths differ between layers
+ *   dbrx          LayerNorm; queries, keys and values are kept within bounds; experts: softmax, weights add up to 1 */
 #include "model/family_rows.h"
 
 /* ---- Muse Glimmer --------------------------------------------------------------------------------------- */
@@ -23,15 +25,16 @@ static const hn_slot muse_layer[] = {
     { 0 },
 };
 
-/* What logits are times no reader can guess. */
-static hone_status muse_hparams(hone_model *m, hone_error *err)
+/* hn_attn_hparams, of files that must have the key: what it says no reader can guess. */
+static hone_status with_key(hone_model *m, const char *suffix, hone_error *err)
 {
     char key[128];
-    if (hn_gguf_find(m->file, hn_arch_key(m, key, "logit_scale")) < 0)
+    if (hn_gguf_find(m->file, hn_arch_key(m, key, suffix)) < 0)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: metadata key %s is missing; architecture %s needs it", m->path, key,
                        m->arch->name);
     return hn_attn_hparams(m, err);
 }
+static hone_status muse_hparams(hone_model *m, hone_error *err) { return with_key(m, "logit_scale", err); }
 const hn_family hn_family_muse_glimmer = {
     .name = "muse-glimmer",
     .bit = HN_MUSE_GLIMMER,
@@ -207,4 +210,74 @@ const hn_family hn_family_hrm_text = {
     .outer = hrm_outer,
     .layer = hrm_layer,
     .is = &(const hn_switches){ .neox = true, .own_gate = true, .plain = HN_PLAIN_NORMS },
+};
+
+/* ---- OpenELM --------------------------------------------------------------------------------------------- */
+
+static const hn_slot openelm_layer[] = {
+    NORM("attn_norm", attn_norm, E, "attn_norm"),
+    QKV(HN_TURN_NONE, HN_TURN_NONE),
+    ATTN_OUT,
+    NORM("attn_q_norm", attn_q_norm, HN_DIM_HEAD, "attn.q_norm"),
+    NORM("attn_k_norm", attn_k_norm, HN_DIM_HEAD, "attn.k_norm"),
+    NORM("ffn_norm", ffn_norm, E, "ffn_norm"),
+    GATE,
+    UP,
+    DOWN,
+    { 0 },
+};
+
+static hone_status openelm_hparams(hone_model *m, hone_error *err)
+{
+    const hn_hparams *hp = &m->hp;
+    char key[128];
+    hone_status st = with_key(m, "attention.key_length", err);
+    for (int32_t il = 0; st == HONE_OK && il < hp->n_layer; il++)
+        if (!hp->kv_of[il] || !hp->ff_of[il])
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s[%d] = 0, expected at least 1", m->path,
+                           hn_arch_key(m, key, hp->kv_of[il] ? "feed_forward_length" : "attention.head_count_kv"),
+                           (int)il);
+    return st;
+}
+static void openelm_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
+{
+    hn_attn_plan(out, hp, il);
+    out->n_head_kv = hp->kv_of[il];
+    out->n_ff = hp->ff_of[il];
+}
+const hn_family hn_family_openelm = {
+    .name = "openelm",
+    .bit = HN_OPENELM,
+    .hparams = openelm_hparams,
+    .plan = openelm_plan,
+    .outer = hn_plain_outer,
+    .layer = openelm_layer,
+    .is =
+        &(const hn_switches){ .neox = true, .qk_norm = HN_HEAD_NORM_EACH, .reads = HN_READS_LAYERS | HN_READS_QUERIES },
+};
+
+/* ---- DBRX ------------------------------------------------------------------------------------------------- */
+
+static const hn_slot dbrx_layer[] = {
+    NORM("attn_norm", attn_norm, E, "norm_attn_norm.norm_1"),
+    QKV(HN_TURN_NONE, HN_TURN_NONE),
+    ATTN_OUT,
+    NORM("attn_output_norm", ffn_norm, E, "norm_attn_norm.norm_2"),
+    ROUTER,
+    EXPERTS,
+    { 0 },
+};
+static hone_status dbrx_hparams(hone_model *m, hone_error *err) { return with_key(m, "attention.clamp_kqv", err); }
+const hn_family hn_family_dbrx = {
+    .name = "dbrx",
+    .bit = HN_DBRX,
+    .hparams = dbrx_hparams,
+    .plan = hn_attn_plan,
+    .outer = hn_plain_outer,
+    .layer = dbrx_layer,
+    .is = &(const hn_switches){ .neox = true,
+                                .layer_norm = true,
+                                .reads = HN_READS_CLIP,
+                                .ffn = HN_FFN_MOE,
+                                MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS) },
 };

@@ -12,7 +12,7 @@
 #define RWKV7 HN_RWKV7
 #define GEMMA3 HN_GEMMA3
 #define GEMMA34 (HN_GEMMA3N | HN_GEMMA4)
-#define OTHER_NEOX (HN_SPARK2_5 | HN_HRM_TEXT)
+#define OTHER_NEOX (HN_SPARK2_5 | HN_HRM_TEXT | HN_OPENELM | HN_DBRX)
 /* pairs (i, i + n/2), and the others of attention */
 #define NEOX                                                                                                          \
     (HN_QWEN2 | HN_QWEN3 | HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_PHI3 | HN_OLMO2 | HN_EXAONE4 | HN_SEED_OSS |         \
@@ -42,7 +42,7 @@
      HN_GPT_OSS | HN_LLAMA | HN_MISTRAL3 | HN_LLAMA4 | HN_LFM2MOE | HN_NEMOTRON_H_MOE | HN_GRANITEHYBRID |          \
      HN_QWEN35MOE | HN_QWEN3NEXT | HN_HUNYUAN_MOE | HN_DEEPSEEK | HN_BAILINGMOE2 | HN_MELLUM | HN_EXAONE_MOE |      \
      HN_AFMOE | HN_SMALLTHINKER | HN_PHIMOE | HN_COHERE2MOE | ROUTED_LATENT | HN_GEMMA4 | HN_NOMIC_BERT_MOE |       \
-     HN_JAMBA | HN_GRANITE_SWA | HN_LAGUNA)
+     HN_JAMBA | HN_GRANITE_SWA | HN_LAGUNA | HN_DBRX)
 #define NEXTN                                                                                              \
     (HN_NEMOTRON_H_MOE | HN_BAILINGMOE2 | HN_DEEPSEEK2 | HN_MISTRAL4 | HN_GLM4 | HN_GLM4MOE | HN_EXAONE4 | \
      HN_EXAONE_MOE | HN_COHERE2MOE | GDN) /* files may have blocks that draft */
@@ -60,9 +60,9 @@
 #define ENCODERS (BERTS | HN_GEMMA_EMBEDDING | HN_EUROBERT | HN_LLAMA_EMBED) /* attention looks both ways */
 #define LAYER_NORM                                                                                            \
     (HN_COMMAND_R | HN_COHERE2 | HN_STARCODER2 | HN_GPTNEOX | HN_GPT2 | HN_PHI2 | HN_STABLELM | HN_NEMOTRON | \
-     HN_ORION | HN_STARCODER | HN_BLOOM | HN_MPT | HN_OLMO | BERTS)
+     HN_ORION | HN_STARCODER | HN_BLOOM | HN_MPT | HN_OLMO | HN_DBRX | BERTS)
 #define EITHER_EPS (HN_NEMOTRON_H | HN_NEMOTRON_H_MOE | HN_COHERE2MOE | HN_PHIMOE) /* one or the other */
-#define CLIPPED (HN_MPT | HN_OLMO)                                                 /* queries, keys and values */
+#define CLIPPED (HN_MPT | HN_OLMO | HN_DBRX)                                       /* queries, keys and values */
 #define CAPPED (HN_GEMMA2 | HN_GEMMA3 | GEMMA34 | HN_MUSE_GLIMMER)                 /* logits; scores, of gemma2 alone */
 #define GELU                                                                                                      \
     (HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_STARCODER2 | HN_GPTNEOX | HN_GPT2 | HN_PHI2 | HN_STARCODER | GEMMA34 | \

@@ -108,6 +108,14 @@ static const module spark[] = { { "self_attn.q_k_v_proj", "attn_q+attn_k+attn_v"
                                 { "self_attn.o_proj", "attn_output" },
                                 GATED("mlp"),
                                 { NULL, NULL } };
+static const module openelm[] = { { "attn.qkv_proj", "attn_q+attn_k+attn_v" },
+                                  { "attn.out_proj", "attn_output" },
+                                  { "ffn.proj_1", "ffn_gate+ffn_up" },
+                                  { "ffn.proj_2", "ffn_down" },
+                                  { NULL, NULL } };
+static const module dbrx[] = { { "norm_attn_norm.attn.Wqkv", "attn_q+attn_k+attn_v" },
+                               { "norm_attn_norm.attn.out_proj", "attn_output" },
+                               { NULL, NULL } };
 static const module hunyuan_moe[] = { SELF_ATTN, SHARED_IN("mlp.shared_mlp"), { NULL, NULL } };
 static const module bailingmoe2[] = { { "attention.query_key_value", "attn_q+attn_k+attn_v" },
                                       { "attention.dense", "attn_output" },
@@ -241,6 +249,8 @@ static const struct names {
     { .of = HN_LAGUNA, .list = laguna },
     { .of = HN_MUSE_GLIMMER, .list = muse, .layers = "model.language_model.layers." },
     { .of = HN_SPARK2_5, .list = spark },
+    { .of = HN_OPENELM, .list = openelm, .layers = "transformer.layers." },
+    { .of = HN_DBRX, .list = dbrx, .layers = "transformer.blocks." },
     { .of = HN_GEMMA4 | HN_GEMMA3N, .list = gemma4 },
     { .of = HN_LLAMA4, .list = llama4 },
     { .of = HN_GRANITE, .list = granite },

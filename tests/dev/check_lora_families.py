@@ -100,6 +100,9 @@ MODULES = {
                                                             ("out_proj", "attn_output"))) +
     (("mlp.c_fc_0", "ffn_gate"), ("mlp.c_fc_1", "ffn_up"), ("mlp.c_proj", "ffn_down")),
     "spark2_5": (("self_attn.q_k_v_proj", "attn_q attn_k attn_v"), ATTN[3], ("self_attn.g_proj", "attn_gate")) + glu_of("mlp"),
+    "openelm": (("attn.qkv_proj", "attn_q attn_k attn_v"), ("attn.out_proj", "attn_output"), ("ffn.proj_1", "ffn_gate ffn_up"),
+                ("ffn.proj_2", "ffn_down")),
+    "dbrx": (("norm_attn_norm.attn.Wqkv", "attn_q attn_k attn_v"), ("norm_attn_norm.attn.out_proj", "attn_output")),
     "chatglm": ATTN + GATE_UP, "nemotron": ATTN + UP_DOWN,
     "bailingmoe2": (("attention.query_key_value", "attn_q attn_k attn_v"), ("attention.dense", "attn_output")) + glu_of("mlp"),
     "arcee": ATTN + UP_DOWN, "llama4": ATTN + glu_of("feed_forward"),
@@ -116,6 +119,7 @@ MODULES = {
 MODULES["starcoder"] = MODULES["gpt2"]
 MODULES["lfm2moe"], MODULES["mistral4"] = MODULES["lfm2"], MODULES["deepseek2"]
 LAYERS = {"gptneox": "gpt_neox.layers.", "gpt2": "transformer.h.", "starcoder": "transformer.h.", "exaone": "transformer.h.", "mamba2": "backbone.layers.", "nemotron_h": "backbone.layers.",
+          "openelm": "transformer.layers.", "dbrx": "transformer.blocks.",
           "muse-glimmer": "model.language_model.layers.", "gemma3": "model.language_model.layers.", "qwen3": "layers."}
 OTHERS = {a: "model.layers." for a in ("gemma3", "qwen3", "nemotron_h")}  # as hone writes them
 

@@ -264,7 +264,7 @@ def scalars(d):
     if arch == "gemma2":
         d.key("attn_logit_softcapping", d.real(1, 50))
         d.key("final_logit_softcapping", d.real(3, 30))
-    if arch in ("mpt", "olmo") and d.chance(0.5):
+    if arch in ("mpt", "olmo") and d.chance(0.5) or arch == "dbrx":
         d.key("attention.clamp_kqv", d.real(0.3, 1.5))
     if arch == "gemma3" and d.chance(0.3) or arch == "muse-glimmer" and d.chance(0.7):
         d.key("final_logit_softcapping", d.real(3, 30))
@@ -392,6 +392,23 @@ def stacks(d, n_embd):
     return 2 * n
 
 
+def openelm(d):
+    """qwen3, whose layers differ in heads of queries, of keys, and in width."""
+    n_embd, n_layer = body(d)
+    width = 64 if d.unit else 2 * d.between(1, 20)
+    kv = d.key("attention.head_count_kv", [d.unit // 64 or d.between(1, 3) for _ in range(n_layer)])
+    n_head = d.key("attention.head_count", [g * d.between(1, 3) for g in kv])
+    n_ff = d.key("feed_forward_length", [d.width(5, 130) for _ in range(n_layer)])
+    d.key("attention.key_length", width)
+    d.key("attention.value_length", width)
+    rope(d, width)
+    for il in range(n_layer):
+        d.norm("blk.%d.attn_norm" % il, n_embd)
+        d.norm("blk.%d.ffn_norm" % il, n_embd)
+        attention(d, il, n_embd, n_head[il], kv[il], width, (), "head")
+        glu(d, il, n_embd, n_ff[il])
+
+
 def xielu(d, n_layer):
     """Numbers of each layer, or of all; below no family's name."""
     for name, lo, hi in (("alpha_p", -3, 3), ("alpha_n", -3, 3), ("beta", 0.3, 0.7), ("eps", -1e-6, -1e-6)):
@@ -459,6 +476,7 @@ MOE = {
     "granite_swa": dict(width=False, window=True, shared="granite"),
     "laguna": dict(qk="head", window="opt", func=(1, 2), norm=True, scale=True, probs=True, shared="length", lead=True,
                    partial=True, heads=True),
+    "dbrx": dict(ln=True, pre2="attn_output_norm", width=False),
     "cohere2moe": dict(ln=True, window=True, func=(1, 2), norm=True, scale=True, shared="length", lead=True, parallel=True),
     "phimoe": dict(ln=True, bias=("q", "k", "v", "output"), width=False, tied=False),
     "afmoe": dict(qk="head", window=True, func=(1, 2), norm=True, scale=True, probs=True, shared="count", lead=True),
@@ -491,7 +509,7 @@ def shared_width(d, o, f):
 
 def moe(d):
     o, arch = MOE[d.arch], d.arch
-    ln, ln_bias = o.get("ln") and (arch == "phimoe" or d.chance(0.6)), arch == "phimoe"
+    ln, ln_bias = o.get("ln") and (arch != "cohere2moe" or d.chance(0.6)), arch == "phimoe"
     n_embd, n_layer = body(d, o.get("tied"), ln, None, ln_bias)
     n_head, n_kv, width = heads(d, o.get("mha"))
     n_embd = head_keys(d, n_embd, n_head, n_kv, width)
@@ -1322,10 +1340,10 @@ def rewritten(d, name, keys, t):
 
 # phi3 and gptneox, gpt2 have one way only in the field; the rest is split.
 USUAL = {"bloom": ("qkv",), "mpt": ("qkv",), "phi3": ("qkv", "gate_up"), "glm4": ("gate_up",), "gptneox": ("qkv",), "gpt2": ("qkv",), "starcoder": ("qkv",),
-         "chatglm": ("qkv", "gate_up"), "spark2_5": ("qkv",), "bailingmoe2": ("qkv",),
+         "chatglm": ("qkv", "gate_up"), "spark2_5": ("qkv",), "openelm": ("qkv",), "dbrx": ("qkv",), "bailingmoe2": ("qkv",),
          "minicpm3": ("kv_b",), "mistral4": ("gate_up_exps",), "gemma4": ("gate_up_exps",)}
 
-FAMILIES = {"deci": deci, **{a: dense for a in DENSE}, **{a: moe for a in MOE}, "deepseek2": deepseek2, "mistral4": deepseek2,
+FAMILIES = {"deci": deci, "openelm": openelm, **{a: dense for a in DENSE}, **{a: moe for a in MOE}, "deepseek2": deepseek2, "mistral4": deepseek2,
             "minicpm3": minicpm3,
             "qwen3next": gdn, "qwen35": gdn, "qwen35moe": gdn, "mamba2": mamba2, "mamba": old_mamba, "jamba": jamba, "falcon-h1": falconh1,
             "granitehybrid": granitehybrid, "nemotron_h": nemotron, "nemotron_h_moe": nemotron, "lfm2": lfm2,

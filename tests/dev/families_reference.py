@@ -34,7 +34,7 @@ GELU = {"bloom", "gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "starcoder2",
         "gemma-embedding"}
 RELU2 = {"arcee", "nemotron", "nemotron_h", "nemotron_h_moe"}
 LAYER_NORM = {"bloom", "mpt", "command-r", "cohere2", "starcoder2", "gptneox", "gpt2", "starcoder", "phi2", "stablelm", "nemotron",
-              "orion", "phimoe", "modern-bert", "olmo"} | BERTS
+              "orion", "phimoe", "modern-bert", "olmo", "dbrx"} | BERTS
 FULL_QK_NORM = {"olmo2", "olmoe", "minimax-m2"}
 NORM_AFTER_ROPE = {"hunyuan-dense", "hunyuan-moe", "llama4", "maincoder"}
 EMB_SQRT = {"gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "gemma-embedding", "afmoe"}
@@ -376,7 +376,7 @@ class Model:
         q, k, v, gate = self.qkv(il, h, d, dv, n_head, n_kv)
         shared = self.arch in ("gemma4", "gemma3n") and il >= self.n_layer - self.key("attention.shared_kv_layers", 0)
         k = None if shared else k
-        most = float(self.key("attention.clamp_kqv", 0.0)) if self.arch in ("mpt", "olmo") else 0.0
+        most = float(self.key("attention.clamp_kqv", 0.0)) if self.arch in ("mpt", "olmo", "dbrx") else 0.0
         if most:
             q, k, v = (np.clip(x, -most, most) for x in (q, k, v))
         after = self.arch in NORM_AFTER_ROPE
@@ -746,6 +746,7 @@ class Model:
         if self.arch == "gemma4":
             return self.gemma4_rest(il, x)
         pre2 = "ffn_norm" if self.has(il, "ffn_norm") or self.arch in PLAIN_NORMS else None if sandwich else "post_attention_norm"
+        pre2 = "attn_output_norm" if self.arch == "dbrx" else pre2
         f = self.ffn(il, self.norm(x, pre2, il) if pre2 else x, begin)
         if sandwich:
             f = self.norm(f, "post_ffw_norm", il)

@@ -279,7 +279,7 @@ def keys(row, c):
         "block_count": c.num_hidden_layers, "feed_forward_length": get(c, "intermediate_size"),
         "attention.head_count": c.num_attention_heads, "attention.head_count_kv": get(c, "num_key_value_heads"),
     }
-    eps = get(c, "rms_norm_eps", "norm_eps", "layer_norm_epsilon", "layer_norm_eps", "norm_epsilon")
+    eps = get(c, "rms_norm_eps", "norm_eps", "layer_norm_epsilon", "layer_norm_eps", "norm_epsilon") or 1e-5
     k["attention.layer_norm_epsilon" if row.get("ln") else "attention.layer_norm_rms_epsilon"] = float(np.float32(eps))
     if getattr(c, "rope_parameters", None):
         k["rope.freq_base"] = theta(c)
@@ -493,6 +493,27 @@ def hrm(c):
             "hrm.prefix_lm": c.prefix_lm, "embedding_scale": float(np.float32(c.embedding_scale))}
 
 
+def dbrx(c):
+    a, f = c.attn_config, c.ffn_config
+    return {"attention.head_count_kv": a.kv_n_heads, "feed_forward_length": f.ffn_hidden_size, "expert_count": f.moe_num_experts,
+            "expert_used_count": f.moe_top_k, "attention.clamp_kqv": float(np.float32(a.clip_qkv)),
+            "attention.layer_norm_epsilon": float(np.float32(1e-5)), "attention.layer_norm_rms_epsilon": None}
+
+
+def dbrx_experts(c, name, to, w):
+    """Matrices of experts below each other; those that give lie [n_in, n_out]."""
+    if ".experts.mlp." not in name:
+        return None
+    w = w.reshape(c.ffn_config.moe_num_experts, -1, w.shape[-1])
+    return {to: w.swapaxes(1, 2) if name.endswith("w2") else w}
+
+
+DBRX_NAMES = {"norm_attn_norm.norm_1": "attn_norm", "norm_attn_norm.norm_2": "attn_output_norm",
+              "norm_attn_norm.attn.Wqkv": "attn_qkv", "norm_attn_norm.attn.out_proj": "attn_output",
+              "ffn.router.layer": "ffn_gate_inp", "ffn.experts.mlp.w1": "ffn_gate_exps.weight",
+              "ffn.experts.mlp.v1": "ffn_up_exps.weight", "ffn.experts.mlp.w2": "ffn_down_exps.weight"}
+
+
 def xielu_keys(tensors):
     """Numbers of layers, which the checkpoint has as tensors of one value, and files as keys."""
     keys = {}
@@ -679,6 +700,10 @@ FAMILIES = {
     "olmo-free": dict(cls="Olmo", arch="olmo", ln=True, change=PERMUTED, keys=olmo, cfg=dict(tie_word_embeddings=True)),
     "hrm-text": dict(cls="HrmText", arch="hrm_text", keys=hrm, stack_of=2,
                      cfg=dict(HEAD, num_hidden_layers=2, H_cycles=2, L_cycles=3, embedding_scale=3.5)),
+    "dbrx": dict(cls="Dbrx", arch="dbrx", ln=True, names=DBRX_NAMES, change=(dbrx_experts,), keys=dbrx,
+                 cfg=dict(d_model=72, n_heads=6, n_layers=3, max_seq_len=512,
+                          attn_config=dict(clip_qkv=0.75, kv_n_heads=2, rope_theta=5e5), **rope(5e5),
+                          ffn_config=dict(hidden_size=72, ffn_hidden_size=28, moe_num_experts=6, moe_top_k=2))),
     "apertus": dict(cls="Apertus", arch="apertus", of_tensors=xielu_keys,
                     names={"attention_layernorm": "attn_norm", "feedforward_layernorm": "ffn_norm",
                            **{"mlp.act_fn." + k: "xielu." + k for k in ("alpha_p", "alpha_n", "beta", "eps")}},

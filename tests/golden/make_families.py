@@ -188,6 +188,8 @@ MADE = {
     "lagunaelement": (rows.FAMILIES["laguna-element"], dict(LAGUNA_SMALL, gating="per-element")),
     "museglimmer": (rows.FAMILIES["muse-glimmer"], dict(num_hidden_layers=5, sliding_window=4, head_dim=8)),
     "olmo": (rows.FAMILIES["olmo"], {}), "hrm": (rows.FAMILIES["hrm-text"], dict(num_hidden_layers=2, head_dim=8)),
+    "dbrx": (rows.FAMILIES["dbrx"], dict(d_model=32, n_heads=4, n_layers=3, max_seq_len=64, ffn_config=dict(
+        hidden_size=32, ffn_hidden_size=12, moe_num_experts=8, moe_top_k=3))),
     "nanbeigeskip": (dict(cls="Llama", arch="nanbeige", change=(rows.permuted,), blocks=2, keys=lambda c: {
         "block_count": 2, "num_loops": 3, "skip_loop_final_norm": True}), dict(num_hidden_layers=6)),
     "deci": (dict(cls="Llama", arch="deci", change=(rows.permuted,), idle={1: "self_attn|input_layernorm", 2: ""}, lack={
@@ -242,6 +244,11 @@ def made_of(c, row, config, name, shape):
         return tensor(to, (shape[2], shape[0])).reshape(shape)
     if to.endswith("ssm_norm.weight"):
         return tensor(to, (shape[0] // config.n_groups, config.n_groups)).reshape(shape)
+    if ".experts.mlp." in name:  # below each other; those that give lie [n_in, n_out]
+        n, f, e = config.ffn_config.moe_num_experts, config.ffn_config.ffn_hidden_size, config.hidden_size
+        down = name.endswith("w2")
+        w = tensor(to, (f, e, n) if down else (e, f, n))
+        return (w.transpose(1, 2) if down else w).reshape(shape)
     w = tensor(to, shape[::-1])
     if "query_key_value" in name:  # head by head again
         w = w.reshape(3, config.num_attention_heads, -1, *w.shape[1:]).transpose(0, 1).reshape(w.shape)
@@ -311,6 +318,13 @@ ALONE = {
                  layers(4, attn_norm=(32,), attn_qkv=(32, 96), attn_gate=(32, 4), attn_output=(48, 32), ffn_norm=(32,),
                         ffn_gate=(32, 40), ffn_up=(32, 40), ffn_down=(40, 32))),
 }
+ALONE["openelm"] = ({"block_count": 3, "feed_forward_length": [40, 24, 48], "attention.head_count": [4, 6, 3],
+                     "attention.head_count_kv": [2, 2, 1], "attention.key_length": 8, "attention.value_length": 8,
+                     "attention.layer_norm_rms_epsilon": 1e-6, "rope.freq_base": 1e4, "rope.dimension_count": 8},
+                    layers(3, attn_norm=(32,), attn_qkv=lambda il: (32, (64, 80, 40)[il]), attn_q_norm=(8,), attn_k_norm=(8,),
+                           attn_output=lambda il: ((32, 48, 24)[il], 32), ffn_norm=(32,),
+                           ffn_gate=lambda il: (32, (40, 24, 48)[il]), ffn_up=lambda il: (32, (40, 24, 48)[il]),
+                           ffn_down=lambda il: ((40, 24, 48)[il], 32)))
 ALONE["nanbeige"] = ({"block_count": 3, "feed_forward_length": 40, "attention.head_count": 4, "attention.head_count_kv": 2,
                       "attention.layer_norm_rms_epsilon": 1e-6, "rope.freq_base": 5e5, "rope.dimension_count": 8,
                       "num_loops": 2, "skip_loop_final_norm": False},

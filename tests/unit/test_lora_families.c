@@ -44,6 +44,8 @@ static const struct {
     { "laguna", { "self_attn.g_proj", "mlp.shared_experts.up_proj", "mlp.down_proj" } },
     { "muse-glimmer", { "self_attn.q_proj", "self_attn.gate_proj", "mlp.gate_proj" } },
     { "olmo", { "model.layers.0.self_attn.k_proj", "model.layers.0.mlp.up_proj" } },
+    { "openelm", { "transformer.layers.1.attn.qkv_proj", "transformer.layers.2.ffn.proj_1" } },
+    { "dbrx", { "transformer.blocks.1.norm_attn_norm.attn.Wqkv" } },
     { "nanbeige", { "model.layers.1.self_attn.k_proj", "mlp.up_proj" } },
     { "hrm_text", { "model.L_module.layers.0.self_attn.gate_proj", "model.H_module.layers.1.mlp.up_proj" } },
     { "spark2_5", { "self_attn.q_k_v_proj", "self_attn.g_proj", "mlp.gate_proj" } },
