@@ -105,6 +105,7 @@ def like(name, **cfg):
 # AutoModelForCausalLM does not know.
 LATENT = dict(families.LATENT, moe_intermediate_size=28, q_lora_rank=22)
 MIXED = {
+    "muse-glimmer-yarn": dict(like("muse-glimmer", **families.rope(1e4, **YARN)), bare=True),
     "kimi-linear": dict(cls="KimiLinear", arch="kimi-linear", bare=True, cfg=dict(
         families.LATENT, num_hidden_layers=4, moe_intermediate_size=28, num_experts=8, num_experts_per_token=3,
         linear_head_dim=16, linear_num_heads=6, mlp_layer_types=["dense", "sparse", "sparse", "sparse"],
