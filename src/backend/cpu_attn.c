@@ -40,10 +40,12 @@ static void lower(_Atomic int64_t *least, int64_t value)
 static void norm_heads(const hn_kernels *f, const hn_heads *h, float *x, const float *w, int64_t n_head, int64_t d)
 {
     int64_t n = h->norm == HN_HEAD_NORM_FULL ? n_head * d : d;
-    if (h->norm == HN_HEAD_NORM_NONE || (h->norm != HN_HEAD_NORM_PLAIN && !w)) return; /* the file has none */
+    const bool gain = h->norm == HN_HEAD_NORM_GAIN, plain = gain || h->norm == HN_HEAD_NORM_PLAIN;
+    if (h->norm == HN_HEAD_NORM_NONE || (!plain && !w)) return; /* the file has none */
     for (int64_t i = 0; i < n_head * d; i += n) {
         if (h->norm == HN_HEAD_NORM_LAYER) f->layer_norm(x + i, x + i, w + i, NULL, n, h->eps);
-        else f->rms_norm(x + i, x + i, w, n, h->eps);
+        else f->rms_norm(x + i, x + i, gain ? NULL : w, n, h->eps);
+        for (int64_t e = 0; gain && w && e < n; e++) x[i + e] *= w[i / n];
     }
 }
 

@@ -307,6 +307,7 @@ static const hn_family *const families[] = {
     &hn_family_hrm_text,
     &hn_family_openelm,
     &hn_family_dbrx,
+    &hn_family_talkie,
     /* families_hybrid.c */
     &hn_family_falcon_h1,
     &hn_family_lfm2,

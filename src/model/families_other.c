@@ -7,7 +7,8 @@
  *   nanbeige      llama, whose layers run several times
  *   hrm_text      norms without weights, a gate of what attention gives; two stacks of layers that take turns
  *   openelm       qwen3; heads of queries and keys and widths differ between layers
- *   dbrx          LayerNorm; queries, keys and values are kept within bounds; experts: softmax, weights add up to 1 */
+ *   dbrx          LayerNorm; queries, keys and values are kept within bounds; experts: softmax, weights add up to 1
+ *   talkie        norms without weights, of heads behind the rotation; each layer adds the embedding again */
 #include "model/family_rows.h"
 
 /* ---- Muse Glimmer --------------------------------------------------------------------------------------- */
@@ -280,4 +281,36 @@ const hn_family hn_family_dbrx = {
                                 .reads = HN_READS_CLIP,
                                 .ffn = HN_FFN_MOE,
                                 MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS) },
+};
+
+/* ---- Talkie ------------------------------------------------------------------------------------------------ */
+
+static const hn_slot talkie_outer[] = { EMBD, MATRIX("output", OUTSIDE(output), OUTPUT, ROWS, E, HN_DIM_VOCAB), { 0 } };
+static const hn_slot talkie_layer[] = {
+    QKV(HN_TURN_NONE, HN_TURN_NONE),
+    { .name = "attn_q_norm.weight",
+      .field = OF(attn_q_norm),
+      .kind = HN_SLOT_VALUES,
+      .ne = { 1, HN_DIM_HEADS } }, /* of keys there is none */
+    ATTN_OUT,
+    GATE,
+    UP,
+    DOWN,
+    VECTOR("layer_output_scale.weight", OF(out_scale), 1),
+    { 0 },
+};
+static hone_status talkie_hparams(hone_model *m, hone_error *err) { return with_key(m, "logit_scale", err); }
+const hn_family hn_family_talkie = {
+    .name = "talkie",
+    .bit = HN_TALKIE,
+    .hparams = talkie_hparams,
+    .plan = hn_attn_plan,
+    .outer = talkie_outer,
+    .layer = talkie_layer,
+    .is = &(const hn_switches){ .neox = true,
+                                .plain = HN_PLAIN_EMBD | HN_PLAIN_NORMS,
+                                .embd_again = true,
+                                .qk_norm = HN_HEAD_NORM_GAIN,
+                                .qk_norm_after = true,
+                                .reads = HN_READS_LOGIT_SCALE },
 };

@@ -497,6 +497,7 @@ __extension__ typedef unsigned __int128 hn_family_set __attribute__((aligned(8))
 #define HN_HRM_TEXT HN_FAMILY_BIT(116)
 #define HN_OPENELM HN_FAMILY_BIT(117)
 #define HN_DBRX HN_FAMILY_BIT(118)
+#define HN_TALKIE HN_FAMILY_BIT(119)
 
 /* How windowed layers turn. */
 typedef enum hn_window_rope {
@@ -580,6 +581,7 @@ typedef struct hn_switches {
     float attn_cap, logit_cap; /* where their keys are absent */
     float post_eps;            /* of norms behind halves; 0: as all */
     int plain;                 /* norms without weights: HN_PLAIN_… */
+    bool embd_again;           /* each layer adds the embedding, times its out_scale */
     bool needs_window;         /* its key must be there */
     bool runs;                 /* its key says whether positions come in runs, and is the family's to read */
     int32_t window_layers;     /* models of so many layers have windows, others ignore the key; 0: all have them */
@@ -617,7 +619,7 @@ extern const hn_family hn_family_arcee, hn_family_cohere2, hn_family_command_r, 
     hn_family_refact;
 /* families_other.c */
 extern const hn_family hn_family_muse_glimmer, hn_family_olmo, hn_family_spark2_5, hn_family_nanbeige,
-    hn_family_hrm_text, hn_family_openelm, hn_family_dbrx;
+    hn_family_hrm_text, hn_family_openelm, hn_family_dbrx, hn_family_talkie;
 /* families_hybrid.c */
 extern const hn_family hn_family_falcon_h1, hn_family_lfm2, hn_family_mamba2, hn_family_nemotron_h, hn_family_qwen35,
     hn_family_lfm2moe, hn_family_nemotron_h_moe, hn_family_granitehybrid, hn_family_qwen35moe, hn_family_qwen3next,
@@ -663,7 +665,7 @@ typedef struct hn_layer {
     const float *router_norm, *ffn_norm_2, *ffn_post_norm_1, *ffn_post_norm_2;
     hn_weight ple_gate, ple_proj; /* what is added of the token's own row, and the norm of it */
     const float *ple_post_norm;
-    const float *out_scale; /* [1] of the stream at the end of the layer, or NULL */
+    const float *out_scale; /* [1] of the stream at the end of the layer, or of what is added then; or NULL */
     /* several streams: what predicts them and corrects them; a low-rank pair beside attention */
     hn_weight altup_router, altup_predict, altup_correct, laurel_l, laurel_r;
     const float *altup_router_norm, *altup_correct_scale, *laurel_post_norm;

@@ -98,7 +98,8 @@ void hn_ffn_forward(const hone_model *m, hn_forward *f, int32_t il)
     if (m->hp.n_stream) hn_altup_correct(m, f, il);
     else if (m->plan[il].n_ple) hn_ple_add(m, f, il);
     const float *scale = m->layers[il].out_scale;
-    if (scale) f->be->op->scale(f->be, f->x, *scale, hn_forward_rows(f) * m->hp.n_embd);
+    if (m->hp.is && m->hp.is->embd_again) hn_again_add(m, f, il);
+    else if (scale) f->be->op->scale(f->be, f->x, *scale, hn_forward_rows(f) * m->hp.n_embd);
 }
 
 void hn_forward_norm(const hone_model *m, const hn_forward *f, const float *w, const float *b, int64_t n_tok)
@@ -132,6 +133,7 @@ void hn_forward_begin(const hone_model *m, hn_forward *f)
         norm.y = f->x;
         op->norm(f->be, &norm);
     }
+    if (hp->is && hp->is->embd_again) hn_again_begin(m, f);
     for (int r = 0; r < HN_ROPES; r++)
         if (f->s->rope[r]) op->rope(f->be, f->s->rope[r], r); /* some layer asks for it */
 }
@@ -159,6 +161,7 @@ void hn_forward_narrow(const hone_model *m, hn_forward *f)
     f->be->op->gather(f->be, f->h, x, m->hp.n_embd);
     f->x = f->h;
     f->h = x;
+    if (m->hp.is && m->hp.is->embd_again) hn_again_narrow(m, f);
     for (int32_t i = 0; i < m->hp.n_stream; i++) f->be->op->gather(f->be, f->spare[i], f->stream[i], m->hp.n_embd);
     hn_forward_swap(f);
 }
@@ -183,7 +186,7 @@ static hn_scratch_width widths(const hone_model *m)
     hn_scratch_width w = { .x = m->hp.n_embd, .h = m->hp.n_embd, .act = m->hp.n_embd };
     if (m->hp.n_ple) hn_ple_scratch(&m->hp, &w);
     if (m->hp.n_stream) hn_altup_scratch(&m->hp, &w);
-    if (m->hp.n_stack) hn_cycle_scratch(&m->hp, &w);
+    if (m->hp.n_stack || (m->hp.is && m->hp.is->embd_again)) hn_cycle_scratch(&m->hp, &w);
     for (int32_t il = 0; il < m->hp.n_layer; il++) {
         mixers[m->plan[il].mixer].scratch(&m->hp, &m->plan[il], &w);
         ffns[m->plan[il].ffn].scratch(&m->hp, &m->plan[il], &w);

@@ -22,7 +22,8 @@ typedef struct hn_scratch {
     hn_buf *ple;                        /* rows of each token and layer, [n_tok, n_layer·n_ple] */
     hn_buf *dense;                      /* what the dense part gives beside experts, or a low-rank pair takes */
     hn_buf *stream[2 * HN_MAX_STREAM];  /* residual streams, and room to make them anew */
-    hn_buf *z_high, *z_low;             /* where two stacks take turns: what the other one gave last */
+    hn_buf *z_high, *z_low;             /* where two stacks take turns: what the other one gave last; or
+                                         * the embedding, of all rows and of x's */
     hn_buf *coef, *gate, *up;           /* coefficients of streams; a gate and what it opens, where it is sparse */
     /* RWKV */
     hn_act *shift[HN_MAX_SHIFT], *low[HN_RWKV_MIXES]; /* token-shifted inputs; activations of low rank */
@@ -105,6 +106,10 @@ void hn_forward_add(const hone_model *m, const hn_forward *f, hn_act *in, const 
 
 /* Rows of each token and layer: made at the beginning, of all tokens and layers; and what layer il adds of its own, at
  * its end. */
+/* The embedding, which each layer adds again (block_cycle.c): kept; of the rows of x alone; times a number added. */
+void hn_again_begin(const hone_model *m, const hn_forward *f);
+void hn_again_narrow(const hone_model *m, const hn_forward *f);
+void hn_again_add(const hone_model *m, const hn_forward *f, int32_t il);
 /* Two stacks that take turns (block_cycle.c): what the stream begins with; before layer il. */
 void hn_cycle_begin(const hone_model *m, const hn_forward *f);
 void hn_cycle_turn(const hone_model *m, const hn_forward *f, int32_t il);

@@ -12,7 +12,7 @@
 #define RWKV7 HN_RWKV7
 #define GEMMA3 HN_GEMMA3
 #define GEMMA34 (HN_GEMMA3N | HN_GEMMA4)
-#define OTHER_NEOX (HN_SPARK2_5 | HN_HRM_TEXT | HN_OPENELM | HN_DBRX)
+#define OTHER_NEOX (HN_SPARK2_5 | HN_HRM_TEXT | HN_OPENELM | HN_DBRX | HN_TALKIE)
 /* pairs (i, i + n/2), and the others of attention */
 #define NEOX                                                                                                          \
     (HN_QWEN2 | HN_QWEN3 | HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_PHI3 | HN_OLMO2 | HN_EXAONE4 | HN_SEED_OSS |         \
@@ -48,7 +48,7 @@
      HN_EXAONE_MOE | HN_COHERE2MOE | GDN) /* files may have blocks that draft */
 #define GRANITE (HN_GRANITE | HN_GRANITEMOE | HN_GRANITEHYBRID | HN_GRANITE_SWA)
 #define SCALED (GRANITE | HN_MINICPM3) /* of embeddings, of what is added, of logits */
-#define TIMES_LOGITS (HN_COMMAND_R | HN_COHERE2 | HN_COHERE2MOE | HN_MUSE_GLIMMER)
+#define TIMES_LOGITS (HN_COMMAND_R | HN_COHERE2 | HN_COHERE2MOE | HN_MUSE_GLIMMER | HN_TALKIE)
 #define DENSE_GRANITE (HN_GRANITE | HN_GRANITEMOE) /* Granite 4.0 without layers that recur too */
 #define ATTN (PAIRS | NEOX)
 #define WINDOWED                                                                                                     \

@@ -250,6 +250,8 @@ static const struct names {
     { .of = HN_MUSE_GLIMMER, .list = muse, .layers = "model.language_model.layers." },
     { .of = HN_SPARK2_5, .list = spark },
     { .of = HN_OPENELM, .list = openelm, .layers = "transformer.layers." },
+    { .of = HN_TALKIE,
+      .refused = "half of each head's rows have another sign in its file, and its gains are factors of its matrices" },
     { .of = HN_DBRX, .list = dbrx, .layers = "transformer.blocks." },
     { .of = HN_GEMMA4 | HN_GEMMA3N, .list = gemma4 },
     { .of = HN_LLAMA4, .list = llama4 },

@@ -54,14 +54,15 @@ def merged(tensors, pairs):
     out = dict(tensors)
     for n, (a, b) in pairs.items():
         w = np.asarray(out[n], np.float64)
-        out[n] = w + (ALPHA / RANK * (b.astype(np.float64) @ a.astype(np.float64)))
+        factor = float(np.reshape(tensors.get(n.replace(".weight", ".scale"), 1.0), -1)[0])  # beside the adapter, as in merged files
+        out[n] = w + (ALPHA / RANK * (b.astype(np.float64) @ a.astype(np.float64))) / factor
     return out
 
 
 # ---- PEFT folders: Hugging Face's modules, written down here a second time -------------------------------------------
 
 PERMUTED = {"llama", "mistral3", "smollm3", "granite", "granitemoe", "granitehybrid", "granite_swa", "arcee", "deepseek", "deci", "muse-glimmer", "olmo", "nanbeige"}
-REFUSED = {"falcon-h1"}
+REFUSED = {"falcon-h1", "talkie"}
 QKV = ("self_attn.q_proj", "attn_q"), ("self_attn.k_proj", "attn_k"), ("self_attn.v_proj", "attn_v")
 ATTN = QKV + (("self_attn.o_proj", "attn_output"),)
 

@@ -64,7 +64,7 @@ OTHERWISE = (
     (("muse-glimmer",), ("key rope.scal", "keys linear", "keys both factors", "keys yarn"),
      "windowed layers, which alone turn, are not scaled there; transformers scales them"),
     (("nanbeige", "hrm_text"), ("tensor attn_", "tensor ffn_"), "only in the first passes, or not at all, does it multiply by such factors there"),
-    (("muse-glimmer", "olmo", "spark2_5", "openelm", "dbrx"), ("tensor attn_gate.scale", "tensor attn_qkv.scale", "tensor ffn_"),
+    (("muse-glimmer", "olmo", "spark2_5", "openelm", "dbrx", "talkie"), ("tensor attn_gate.scale", "tensor attn_qkv.scale", "tensor ffn_"),
      "it does not multiply by such factors there"),
     (("afmoe", "maincoder", "apertus", "smallthinker", "minicpm3"), ("tensor attn_gate.scale", "tensor ffn_"), "it does not multiply by such factors there"),
     (("deepseek",), ("key expert_weights_norm",), "it does not read the key there, but of Ling, which is deepseek here"),

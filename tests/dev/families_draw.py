@@ -246,7 +246,7 @@ DENSE = {
     "mpt": dict(ln=True, gate=False, bias_opt=("q", "k", "v", "output"), mha=True, alibi=True),
     "refact": dict(alibi=True),
     "muse-glimmer": dict(sandwich=True, window=True, qk="head", bias_opt=("q", "k", "v", "output")), "olmo": dict(ln=True, bare=True),
-    "nanbeige": dict(freqs=True, bias_opt=("q", "k", "v", "output")), "hrm_text": dict(bare=True),
+    "nanbeige": dict(freqs=True, bias_opt=("q", "k", "v", "output")), "hrm_text": dict(bare=True), "talkie": dict(bare=True, tied=False),
     "spark2_5": dict(window="list", partial=True, bias_opt=("q", "k", "v", "output")),
     "exaone": dict(freqs=True), "chatglm": dict(partial=True, bias_opt=("q", "k", "v")),
 }
@@ -259,7 +259,7 @@ def scalars(d):
         d.key("embedding_scale", d.real(0.5, 12))
         d.key("residual_scale", d.real(0.2, 1))
         d.key("logit_scale", d.real(0.5, 8))
-    if arch in ("command-r", "cohere2", "cohere2moe", "muse-glimmer"):
+    if arch in ("command-r", "cohere2", "cohere2moe", "muse-glimmer", "talkie"):
         d.key("logit_scale", d.real(0.05, 1))
     if arch == "gemma2":
         d.key("attn_logit_softcapping", d.real(1, 50))
@@ -368,6 +368,12 @@ def dense(d):
         attention(d, il, n_embd, n_head, n_kv, width, bias, o.get("qk"))
         if arch in ("muse-glimmer", "spark2_5", "hrm_text"):
             d.mat(b + "attn_gate", n_embd, n_head * (1 if arch == "spark2_5" else width))
+        if arch == "talkie":
+            d.tensors[b + "attn_q_norm.weight"] = d.values((n_head, 1), 0.5, 1)
+            d.tensors[b + "layer_output_scale.weight"] = d.values(1, 0.5)
+            for part in ("attn_output", "ffn_down"):
+                if d.chance(0.7):
+                    d.tensors[b + part + ".scale"] = d.values(1, 0.3, 0.8)
         if normed:
             for part, n in (("q", n_head), ("k", n_kv)):
                 d.tensors[b + "attn_%s_norm.weight" % part] = d.values((n, width), 0.3, 1)

@@ -28,7 +28,7 @@ UNREAD = {("phi3", "attention.sliding_window"), ("exaone4", "attention.sliding_w
           ("nemotron_h_moe", "expert_gating_func"), ("llama4", "expert_gating_func"),
           ("gemma4", "expert_weights_scale"),
           ("llama4", "rope.scaling.attn_factor"), ("hunyuan-dense", "rope.scaling.attn_factor"),
-          ("maincoder", "rope.scaling.attn_factor"),
+          ("maincoder", "rope.scaling.attn_factor"), ("talkie", "rope.scaling.attn_factor"),
           ("gemma-embedding", "final_logit_softcapping"), ("gemma-embedding", "attention.causal"),
           ("bloom", "attention.max_alibi_bias"), ("mpt", "attention.max_alibi_bias"),  # what it is without the key
           ("refact", "attention.max_alibi_bias"), ("jina-bert-v2", "attention.max_alibi_bias"),

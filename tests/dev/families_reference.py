@@ -36,13 +36,13 @@ RELU2 = {"arcee", "nemotron", "nemotron_h", "nemotron_h_moe"}
 LAYER_NORM = {"bloom", "mpt", "command-r", "cohere2", "starcoder2", "gptneox", "gpt2", "starcoder", "phi2", "stablelm", "nemotron",
               "orion", "phimoe", "modern-bert", "olmo", "dbrx"} | BERTS
 FULL_QK_NORM = {"olmo2", "olmoe", "minimax-m2"}
-NORM_AFTER_ROPE = {"hunyuan-dense", "hunyuan-moe", "llama4", "maincoder"}
+NORM_AFTER_ROPE = {"talkie", "hunyuan-dense", "hunyuan-moe", "llama4", "maincoder"}
 EMB_SQRT = {"gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "gemma-embedding", "afmoe"}
 WINDOW_PERIOD = {"spark2_5": 0, "gemma2": 2, "gpt-oss": 2, "gemma3": 6, "cohere2": 4, "olmo2": 4, "gemma3n": 5, "gemma-embedding": 6,
                  "mellum": 4, "exaone-moe": 4, "afmoe": 4, "smallthinker": 4, "cohere2moe": 4, "modern-bert": 3,
                  "granite_swa": 4, "laguna": 4, "muse-glimmer": 4}
 UNSCALED_WINDOWS = {"gemma3", "gemma3n", "gemma4", "olmo2", "gemma-embedding", "mellum", "modern-bert", "laguna"}
-PLAIN_NORMS = {"olmo", "hrm_text"}  # without weights
+PLAIN_NORMS = {"olmo", "hrm_text", "talkie"}  # without weights
 QWEN_GDN = {"qwen3next", "qwen35", "qwen35moe"}
 # MoE: (score function, normalise); None: the file's key says it.
 ROUTE = {"qwen2moe": (1, False), "jamba": (1, False), "deepseek": (1, None), "bailingmoe2": (None, None), "olmoe": (1, False),
@@ -149,6 +149,8 @@ class Model:
 
     def mul(self, il, name, x):
         y = x @ self.w(il, name).T
+        if self.arch == "talkie":
+            y = y * self.t.get("blk.%d.%s.scale" % (il, name), np.ones(1)).reshape(-1)[0]
         b = self.b(il, name)
         return y if b is None else y + b
 
@@ -361,6 +363,8 @@ class Model:
         if self.arch == "llama4":
             plain = self.has_rope(il) and self.key("expert_count", 0) != 128
             return rms(x, None, self.eps) if plain else x
+        if self.arch == "talkie":  # a number for each head of queries
+            return rms(x, None, self.eps) * (self.w(il, name).reshape(-1, 1) if name == "attn_q_norm" else 1)
         if not self.has(il, name):
             return x
         if self.arch in ("command-r", "stablelm"):  # each head has weights of its own
@@ -836,8 +840,9 @@ class Model:
             x = x + self.t["token_types.weight"].reshape(-1, self.n_embd)[0]
         if self.arch in BERTS | {"modern-bert", "bloom"}:
             x = self.norm(x, "token_embd_norm")
-        if self.arch == "muse-glimmer":
+        if self.arch in ("muse-glimmer", "talkie"):
             x = rms(x, None, self.eps)
+        first = x if self.arch == "talkie" else None
         self.ple = self.per_layer_rows(tokens, x)
         if self.arch == "gemma3n":
             x = self.gemma3n(x, pos)
@@ -853,6 +858,8 @@ class Model:
         else:
             for il in range(self.n_layer):
                 x = self.layer(il, x, pos)
+                if first is not None:  # the embedding again
+                    x = x + first * self.w(il, "layer_output_scale").reshape(-1)[0]
         if self.arch in BERTS:
             return x
         last = "token_embd_norm" if self.arch in ("lfm2", "lfm2moe") else "output_norm"
