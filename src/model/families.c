@@ -308,6 +308,7 @@ static const hn_family *const families[] = {
     &hn_family_openelm,
     &hn_family_dbrx,
     &hn_family_talkie,
+    &hn_family_plamo3,
     /* families_hybrid.c */
     &hn_family_falcon_h1,
     &hn_family_lfm2,

@@ -8,7 +8,8 @@
  *   hrm_text      norms without weights, a gate of what attention gives; two stacks of layers that take turns
  *   openelm       qwen3; heads of queries and keys and widths differ between layers
  *   dbrx          LayerNorm; queries, keys and values are kept within bounds; experts: softmax, weights add up to 1
- *   talkie        norms without weights, of heads behind the rotation; each layer adds the embedding again */
+ *   talkie        norms without weights, of heads behind the rotation; each layer adds the embedding again
+ *   plamo3        norms on both sides and of heads; windows, whose layers turn by a base of their own, unscaled */
 #include "model/family_rows.h"
 
 /* ---- Muse Glimmer --------------------------------------------------------------------------------------- */
@@ -314,3 +315,21 @@ const hn_family hn_family_talkie = {
                                 .qk_norm_after = true,
                                 .reads = HN_READS_LOGIT_SCALE },
 };
+
+/* ---- PLaMo 3 ----------------------------------------------------------------------------------------------- */
+
+/* Norms behind halves have no ".weight" in its files. */
+static const hn_slot plamo3_layer[] = {
+    ATTN_NORM,
+    QKV(HN_TURN_NONE, HN_TURN_NONE),
+    QK_NORM(HN_TURN_NONE),
+    ATTN_OUT,
+    VECTOR("post_attention_norm", OF(attn_post_norm), E),
+    FFN_NORM,
+    FUSED_GLU,
+    VECTOR("post_ffw_norm", OF(ffn_post_norm), E),
+    { 0 },
+};
+const hn_family hn_family_plamo3 = TRANSFORMER(
+    "plamo3", HN_PLAMO3, false, hn_plain_outer, plamo3_layer, .neox = true, .qk_norm = HN_HEAD_NORM_EACH,
+    .reads = HN_READS_WINDOW, .window_period = 8, .window_rope = HN_WINDOW_ROPE_PLAIN, .window_base = 10000);

@@ -498,6 +498,7 @@ __extension__ typedef unsigned __int128 hn_family_set __attribute__((aligned(8))
 #define HN_OPENELM HN_FAMILY_BIT(117)
 #define HN_DBRX HN_FAMILY_BIT(118)
 #define HN_TALKIE HN_FAMILY_BIT(119)
+#define HN_PLAMO3 HN_FAMILY_BIT(120)
 
 /* How windowed layers turn. */
 typedef enum hn_window_rope {
@@ -619,7 +620,7 @@ extern const hn_family hn_family_arcee, hn_family_cohere2, hn_family_command_r, 
     hn_family_refact;
 /* families_other.c */
 extern const hn_family hn_family_muse_glimmer, hn_family_olmo, hn_family_spark2_5, hn_family_nanbeige,
-    hn_family_hrm_text, hn_family_openelm, hn_family_dbrx, hn_family_talkie;
+    hn_family_hrm_text, hn_family_openelm, hn_family_dbrx, hn_family_talkie, hn_family_plamo3;
 /* families_hybrid.c */
 extern const hn_family hn_family_falcon_h1, hn_family_lfm2, hn_family_mamba2, hn_family_nemotron_h, hn_family_qwen35,
     hn_family_lfm2moe, hn_family_nemotron_h_moe, hn_family_granitehybrid, hn_family_qwen35moe, hn_family_qwen3next,

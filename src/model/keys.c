@@ -12,7 +12,7 @@
 #define RWKV7 HN_RWKV7
 #define GEMMA3 HN_GEMMA3
 #define GEMMA34 (HN_GEMMA3N | HN_GEMMA4)
-#define OTHER_NEOX (HN_SPARK2_5 | HN_HRM_TEXT | HN_OPENELM | HN_DBRX | HN_TALKIE)
+#define OTHER_NEOX (HN_SPARK2_5 | HN_HRM_TEXT | HN_OPENELM | HN_DBRX | HN_TALKIE | HN_PLAMO3)
 /* pairs (i, i + n/2), and the others of attention */
 #define NEOX                                                                                                          \
     (HN_QWEN2 | HN_QWEN3 | HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_PHI3 | HN_OLMO2 | HN_EXAONE4 | HN_SEED_OSS |         \
@@ -54,7 +54,7 @@
 #define WINDOWED                                                                                                     \
     (HN_GEMMA2 | HN_GEMMA3 | HN_OLMO2 | HN_EXAONE4 | HN_COHERE2 | HN_GPT_OSS | HN_MELLUM | HN_EXAONE_MOE | GEMMA34 | \
      HN_AFMOE | HN_SMALLTHINKER | HN_COHERE2MOE | HN_GEMMA_EMBEDDING | HN_MODERN_BERT | HN_GRANITE_SWA | HN_LAGUNA | \
-     HN_MUSE_GLIMMER | HN_SPARK2_5)
+     HN_MUSE_GLIMMER | HN_SPARK2_5 | HN_PLAMO3)
 #define BLIND (ATTN & ~WINDOWED) /* to windows: every layer sees everything */
 #define BERTS (HN_JINA_BERT_V2 | HN_BERT | HN_NOMIC_BERT | HN_NOMIC_BERT_MOE | HN_JINA_BERT_V3 | HN_MODERN_BERT)
 #define ENCODERS (BERTS | HN_GEMMA_EMBEDDING | HN_EUROBERT | HN_LLAMA_EMBED) /* attention looks both ways */

@@ -62,7 +62,7 @@ def merged(tensors, pairs):
 # ---- PEFT folders: Hugging Face's modules, written down here a second time -------------------------------------------
 
 PERMUTED = {"llama", "mistral3", "smollm3", "granite", "granitemoe", "granitehybrid", "granite_swa", "arcee", "deepseek", "deci", "muse-glimmer", "olmo", "nanbeige"}
-REFUSED = {"falcon-h1", "talkie"}
+REFUSED = {"falcon-h1", "talkie", "plamo3"}
 QKV = ("self_attn.q_proj", "attn_q"), ("self_attn.k_proj", "attn_k"), ("self_attn.v_proj", "attn_v")
 ATTN = QKV + (("self_attn.o_proj", "attn_output"),)
 

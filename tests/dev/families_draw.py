@@ -246,7 +246,7 @@ DENSE = {
     "mpt": dict(ln=True, gate=False, bias_opt=("q", "k", "v", "output"), mha=True, alibi=True),
     "refact": dict(alibi=True),
     "muse-glimmer": dict(sandwich=True, window=True, qk="head", bias_opt=("q", "k", "v", "output")), "olmo": dict(ln=True, bare=True),
-    "nanbeige": dict(freqs=True, bias_opt=("q", "k", "v", "output")), "hrm_text": dict(bare=True), "talkie": dict(bare=True, tied=False),
+    "nanbeige": dict(freqs=True, bias_opt=("q", "k", "v", "output")), "hrm_text": dict(bare=True), "talkie": dict(bare=True, tied=False), "plamo3": dict(sandwich=True, window="opt", qk="head"),
     "spark2_5": dict(window="list", partial=True, bias_opt=("q", "k", "v", "output")),
     "exaone": dict(freqs=True), "chatglm": dict(partial=True, bias_opt=("q", "k", "v")),
 }
@@ -268,7 +268,7 @@ def scalars(d):
         d.key("attention.clamp_kqv", d.real(0.3, 1.5))
     if arch == "gemma3" and d.chance(0.3) or arch == "muse-glimmer" and d.chance(0.7):
         d.key("final_logit_softcapping", d.real(3, 30))
-    if arch in ("gemma2", "gemma3", "olmo2", "cohere2", "muse-glimmer") and d.chance(0.5) or arch in ("exaone4", "gpt-oss") and \
+    if arch in ("gemma2", "gemma3", "olmo2", "cohere2", "muse-glimmer", "plamo3") and d.chance(0.5) or arch in ("exaone4", "gpt-oss") and \
             d.chance(0.3):
         d.key("rope.freq_base_swa", d.pick(*BASES))
     if arch == "gptneox":
@@ -365,6 +365,9 @@ def dense(d):
         if o.get("sandwich"):
             d.norm(b + "post_attention_norm", n_embd)
             d.norm(b + "post_ffw_norm", n_embd)
+        if arch == "plamo3":  # whose files have them without .weight
+            for name in ("post_attention_norm", "post_ffw_norm"):
+                d.tensors[b + name] = d.tensors.pop(b + name + ".weight")
         attention(d, il, n_embd, n_head, n_kv, width, bias, o.get("qk"))
         if arch in ("muse-glimmer", "spark2_5", "hrm_text"):
             d.mat(b + "attn_gate", n_embd, n_head * (1 if arch == "spark2_5" else width))
@@ -1346,7 +1349,7 @@ def rewritten(d, name, keys, t):
 
 # phi3 and gptneox, gpt2 have one way only in the field; the rest is split.
 USUAL = {"bloom": ("qkv",), "mpt": ("qkv",), "phi3": ("qkv", "gate_up"), "glm4": ("gate_up",), "gptneox": ("qkv",), "gpt2": ("qkv",), "starcoder": ("qkv",),
-         "chatglm": ("qkv", "gate_up"), "spark2_5": ("qkv",), "openelm": ("qkv",), "dbrx": ("qkv",), "bailingmoe2": ("qkv",),
+         "chatglm": ("qkv", "gate_up"), "spark2_5": ("qkv",), "openelm": ("qkv",), "plamo3": ("qkv", "gate_up"), "dbrx": ("qkv",), "bailingmoe2": ("qkv",),
          "minicpm3": ("kv_b",), "mistral4": ("gate_up_exps",), "gemma4": ("gate_up_exps",)}
 
 FAMILIES = {"deci": deci, "openelm": openelm, **{a: dense for a in DENSE}, **{a: moe for a in MOE}, "deepseek2": deepseek2, "mistral4": deepseek2,

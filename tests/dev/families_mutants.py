@@ -39,7 +39,7 @@ ALSO = {"attn_qkv.weight": "attn_q.weight", "attn_kv_b.weight": "attn_k_b.weight
         "ffn_gate_up_exps.weight": "ffn_gate_exps.weight"}
 
 WINDOWED = ("gemma2", "gemma3", "olmo2", "exaone4", "cohere2", "gpt-oss", "mellum", "exaone-moe", "afmoe", "smallthinker", "cohere2moe",
-            "granite_swa", "laguna", "muse-glimmer", "spark2_5")
+            "granite_swa", "laguna", "muse-glimmer", "spark2_5", "plamo3")
 
 FIRST_SEES = ("smallthinker", "cohere2moe", "modern-bert", "granite_swa", "laguna")  # the first of so many layers everything; of 0 none
 
@@ -118,11 +118,11 @@ def only_windows(arch, keys):
     """Every layer has the window: what rope.scaling says is for the others, in families that do not scale there."""
     if arch + ".attention.sliding_window" not in keys:
         return False
-    pattern = keys.get(arch + ".attention.sliding_window_pattern", 6 if arch == "gemma-embedding" else 4)
+    pattern = keys.get(arch + ".attention.sliding_window_pattern", {"gemma-embedding": 6, "plamo3": 8}.get(arch, 4))
     n = keys[arch + ".block_count"]
     if arch == "modern-bert":  # the first of so many sees everything; of none, none does
         return pattern in (0, [True] * n)
-    return arch in ("olmo2", "mellum", "gemma3n", "gemma4", "gemma-embedding", "laguna") and (pattern == [True] * n or isinstance(pattern, int) and pattern > n)
+    return arch in ("olmo2", "mellum", "gemma3n", "gemma4", "gemma-embedding", "laguna", "plamo3") and (pattern == [True] * n or isinstance(pattern, int) and pattern > n)
 
 
 def without_effect(arch, keys, short):

@@ -40,8 +40,8 @@ NORM_AFTER_ROPE = {"talkie", "hunyuan-dense", "hunyuan-moe", "llama4", "maincode
 EMB_SQRT = {"gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "gemma-embedding", "afmoe"}
 WINDOW_PERIOD = {"spark2_5": 0, "gemma2": 2, "gpt-oss": 2, "gemma3": 6, "cohere2": 4, "olmo2": 4, "gemma3n": 5, "gemma-embedding": 6,
                  "mellum": 4, "exaone-moe": 4, "afmoe": 4, "smallthinker": 4, "cohere2moe": 4, "modern-bert": 3,
-                 "granite_swa": 4, "laguna": 4, "muse-glimmer": 4}
-UNSCALED_WINDOWS = {"gemma3", "gemma3n", "gemma4", "olmo2", "gemma-embedding", "mellum", "modern-bert", "laguna"}
+                 "granite_swa": 4, "laguna": 4, "muse-glimmer": 4, "plamo3": 8}
+UNSCALED_WINDOWS = {"gemma3", "gemma3n", "gemma4", "olmo2", "gemma-embedding", "mellum", "modern-bert", "laguna", "plamo3"}
 PLAIN_NORMS = {"olmo", "hrm_text", "talkie"}  # without weights
 QWEN_GDN = {"qwen3next", "qwen35", "qwen35moe"}
 # MoE: (score function, normalise); None: the file's key says it.

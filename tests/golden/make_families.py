@@ -304,6 +304,8 @@ def alone(name):
         if n == "output_norm" and arch in families_reference.PLAIN_NORMS:
             continue
         c.tensor(n, *ne)
+        if arch == "plamo3" and ".post_" in n:
+            c.tensors[-1][0] = n  # these have no .weight
     return c, None, None
 
 
@@ -333,6 +335,13 @@ ALONE["talkie"] = ({"block_count": 3, "feed_forward_length": 40, "attention.head
                    [("output", (32, VOCAB))] +
                    layers(3, attn_q=(32, 32), attn_k=(32, 16), attn_v=(32, 16), attn_q_norm=(1, 4), attn_output=(32, 32),
                           ffn_gate=(32, 40), ffn_up=(32, 40), ffn_down=(40, 32), layer_output_scale=(1,)))
+ALONE["plamo3"] = ({"block_count": 4, "feed_forward_length": 40, "attention.head_count": 4, "attention.head_count_kv": 2,
+                    "attention.key_length": 12, "attention.value_length": 12, "attention.layer_norm_rms_epsilon": 1e-6,
+                    "attention.sliding_window": 4, "attention.sliding_window_pattern": 3, "rope.freq_base": 1e6,
+                    "rope.dimension_count": 12},
+                   layers(4, attn_norm=(32,), attn_qkv=(32, 96), attn_q_norm=(12,), attn_k_norm=(12,), attn_output=(48, 32),
+                          post_attention_norm=(32,), ffn_norm=(32,), ffn_up=(32, 80), ffn_down=(40, 32),
+                          post_ffw_norm=(32,)))
 ALONE["nanbeige"] = ({"block_count": 3, "feed_forward_length": 40, "attention.head_count": 4, "attention.head_count_kv": 2,
                       "attention.layer_norm_rms_epsilon": 1e-6, "rope.freq_base": 5e5, "rope.dimension_count": 8,
                       "num_loops": 2, "skip_loop_final_norm": False},
