@@ -209,7 +209,7 @@ typedef struct hone_model_info {
     const char *type; /* most frequent weight type, or file type: "Q4_K_M" */
     int32_t n_vocab, n_embd, n_layer, n_head, n_head_kv, head_dim, n_ff, n_ctx_train;
     uint64_t n_params, n_bytes; /* weights, as they are mapped (packed or plain) */
-    uint64_t bytes_per_token;   /* weight bytes read to decode one token */
+    uint64_t bytes_per_token;   /* weight bytes read to decode one token, as often as they are read */
     uint64_t fingerprint;       /* of metadata and tensor directory */
     uint64_t state_bytes;       /* of the states of one sequence, whatever its length; 0: it has none */
     bool has_tokenizer;

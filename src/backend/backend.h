@@ -318,7 +318,8 @@ typedef enum hn_head_norm {
     HN_HEAD_NORM_EACH,  /* RMSNorm of each head, weights [d] */
     HN_HEAD_NORM_FULL,  /* of all heads together, weights [n_head·d] and [n_head_kv·d] */
     HN_HEAD_NORM_PLAIN, /* of each head, without weights */
-    HN_HEAD_NORM_LAYER  /* LayerNorm of each head, weights of its own: [n_head·d] and [n_head_kv·d] */
+    HN_HEAD_NORM_LAYER, /* LayerNorm of each head, weights of its own: [n_head·d] and [n_head_kv·d] */
+    HN_HEAD_NORM_GAIN   /* RMSNorm of each head without weights, then times a number of its own: [n_head], or NULL */
 } hn_head_norm;
 
 /* Queries grow with their positions: q·(1 + scale·ln(1 + ⌊(pos + offset)/length⌋)), in double, rounded once. */
@@ -343,6 +344,7 @@ typedef struct hn_heads {
     int32_t n_rot;
     bool neox;
     float eps;
+    float clip;                 /* q, k and v are kept within ± it at first; 0: they are not */
     hn_temperature temperature; /* at last */
 } hn_heads;
 

@@ -34,11 +34,19 @@ static void lower(_Atomic int64_t *least, int64_t value)
 static void norm_heads(const hn_kernels *f, const hn_heads *h, float *x, const float *w, int64_t n_head, int64_t d)
 {
     int64_t n = h->norm == HN_HEAD_NORM_FULL ? n_head * d : d;
-    if (h->norm == HN_HEAD_NORM_NONE || (h->norm != HN_HEAD_NORM_PLAIN && !w)) return; /* the file has none */
+    const bool gain = h->norm == HN_HEAD_NORM_GAIN, plain = gain || h->norm == HN_HEAD_NORM_PLAIN;
+    if (h->norm == HN_HEAD_NORM_NONE || (!plain && !w)) return; /* the file has none */
     for (int64_t i = 0; i < n_head * d; i += n) {
         if (h->norm == HN_HEAD_NORM_LAYER) f->layer_norm(x + i, x + i, w + i, NULL, n, h->eps);
-        else f->rms_norm(x + i, x + i, w, n, h->eps);
+        else f->rms_norm(x + i, x + i, gain ? NULL : w, n, h->eps);
+        for (int64_t e = 0; gain && w && e < n; e++) x[i + e] *= w[i / n];
     }
+}
+
+/* Within ± most; what is no number stays none. */
+static void clip(float *x, int64_t n, float most)
+{
+    for (int64_t i = 0; most != 0 && i < n; i++) x[i] = x[i] > most ? most : x[i] < -most ? -most : x[i];
 }
 
 static void warm(const hn_temperature *t, float *q, int64_t n, int64_t pos)
@@ -64,6 +72,9 @@ static void heads_row(void *arg, int64_t t, int32_t thread)
     char *mem = (char *)kv->mem->p + page;
     for (int64_t i = 0; h->q_gate && i < h->n_head; i++)
         memcpy(q + i * d, h->q_gate->p + (t * h->n_head + i) * 2 * d, (size_t)d * sizeof *q);
+    clip(q, h->n_head * d, h->clip);
+    clip(k, kv->n_head_kv * d, h->clip);
+    clip(v, kv->n_head_kv * d, h->clip);
     for (int after = 0; after < 2; after++) {
         if (h->norm_after == after) {
             norm_heads(f, h, q, h->q_norm, h->n_head, d);
@@ -90,6 +101,7 @@ static void queries_row(void *arg, int64_t i, int32_t thread)
     const hn_heads *h = j->h;
     int64_t t = cpu_row(j->c, h->which, i), d = j->kv->d;
     float *q = h->q->p + i * h->n_head * d;
+    clip(q, h->n_head * d, h->clip);
     for (int after = 0; after < 2; after++) {
         if (h->norm_after == after) norm_heads(j->c->k, h, q, h->q_norm, h->n_head, d);
         if (!after && h->cs) hn_rope_apply(q, h->cs->p + t * h->n_rot, h->n_head, d, h->n_rot, h->neox);

@@ -113,12 +113,12 @@ static hone_status check_params(const hone_model *m, hone_session_params *p, hon
         return HN_FAIL(err, HONE_E_ARG,
                        "context of %d positions, expected at most %lld: %s learnt its positions, and has no more",
                        p->n_ctx, (long long)m->pos_embd.n_out, m->path);
-    uint64_t total = hn_memory_total();
-    if (!p->allow_paging && total && m->bytes_per_token > total)
+    uint64_t total = hn_memory_total(), weights = m->bytes_per_token - m->again_bytes;
+    if (!p->allow_paging && total && weights > total)
         return HN_FAIL(err, HONE_E_NOMEM,
                        "%s: %.1f GiB of weights are read for every token, this machine has %.1f GiB of memory: each "
                        "token would come from disk; use a smaller model or quantization, or let it (--allow-paging)",
-                       m->path, (double)m->bytes_per_token / 0x1p30, (double)total / 0x1p30);
+                       m->path, (double)weights / 0x1p30, (double)total / 0x1p30);
     return HONE_OK;
 }
 
@@ -192,7 +192,9 @@ hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_m
     uint64_t scratch_bytes = 0;
     size_t t = (size_t)p.n_chunk;
     if ((st = open_backend(s, err)) != HONE_OK) goto fail;
-    if ((st = plan_memory(s, &mp, p.allow_paging ? 0 : m->bytes_per_token, &scratch_bytes, err)) != HONE_OK) goto fail;
+    if ((st = plan_memory(s, &mp, p.allow_paging ? 0 : m->bytes_per_token - m->again_bytes, &scratch_bytes, err)) !=
+        HONE_OK)
+        goto fail;
     if ((st = alloc_memory(s, &mp, err)) != HONE_OK) goto fail;
     s->next = calloc((size_t)p.n_seq, sizeof *s->next);
     s->set = calloc((size_t)p.n_seq, sizeof *s->set);

@@ -53,6 +53,8 @@ static const char idle[] =
     "num_return_sequences forced_bos_token_id forced_eos_token_id remove_invalid_values "
     "exponential_decay_length_penalty suppress_tokens begin_suppress_tokens";
 
+bool hn_hf_idle(const char *member) { return hn_hf_is_word(idle, member, strlen(member)); }
+
 /* Members of a value that are not there are not of the text: a folder of several kinds of input. */
 static const json_t *text_of(const json_t *root)
 {
@@ -194,8 +196,8 @@ static hone_status check_members(const hn_hf *f, hone_error *err)
 
 /* ---- classes ------------------------------------------------------------------------------------------ */
 
-static const hn_hf_class *const *const lists[] = { hn_hf_dense, hn_hf_moe,   hn_hf_hybrid,  hn_hf_latent,
-                                                   hn_hf_delta, hn_hf_gemma, hn_hf_encoder, hn_hf_window };
+static const hn_hf_class *const *const lists[] = { hn_hf_dense, hn_hf_moe,     hn_hf_hybrid, hn_hf_latent, hn_hf_delta,
+                                                   hn_hf_gemma, hn_hf_encoder, hn_hf_window, hn_hf_other };
 
 bool hn_hf_never(const hn_gguf *g) { return false; }
 

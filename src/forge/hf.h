@@ -193,6 +193,8 @@ hone_status hn_hf_truth(hn_hf *f, const char *names, bool absent, bool *out, hon
 hone_status hn_hf_refuse(const hn_hf *f, const char *name, const json_t *v, const char *expected, hone_error *err);
 /* Does the user want a member ignored, by HONE_IGNORE_KEYS, as keys of files are? */
 bool hn_hf_ignored(const char *key);
+/* A member of any config that changes no answer: of training, of generation, of Python. */
+bool hn_hf_idle(const char *member);
 /* Is w one of "a|b"? */
 bool hn_hf_is_word(const char *words, const char *w, size_t n);
 
@@ -263,7 +265,8 @@ extern const hn_hf_class *const hn_hf_dense[],
                                                    *const hn_hf_delta[],
                                                        *const hn_hf_gemma[],
                                                            *const hn_hf_encoder[],
-                                                               *const hn_hf_window[]; /* the last is NULL */
+                                                               *const hn_hf_window[],
+                                                                   *const hn_hf_other[]; /* the last is NULL */
 
 /* The k-th class of an architecture of GGUF; NULL: it has fewer. */
 const hn_hf_class *hn_hf_class_of(const char *arch, size_t k);

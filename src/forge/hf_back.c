@@ -68,6 +68,9 @@ static bool same_numbers(const hone_model *m, const hone_model *config)
     x.rank_laurel = y.rank_laurel = 0;     /* tensors alone have it, whose shapes are compared */
     x.n_type = y.n_type = 0;               /* likewise: its key is the tokenizer's */
     x.rescale_every = y.rescale_every = 0; /* folders hold the numbers themselves */
+    for (int32_t il = 0; il < x.n_layer; il++)
+        if (hn_block_of(&x, il) != hn_block_of(&y, il)) return false;
+    x.block_of = y.block_of = NULL;
     no_groups(&x.moe);
     no_groups(&y.moe);
     return memcmp(&x, &y, sizeof x) == 0;

@@ -267,7 +267,10 @@ static void folder_name(const hn_hf *f, char out[320], const hn_slot *s, int32_t
         root = "mtp.";
         il -= f->m->hp.n_layer;
     }
-    if (il >= 0) snprintf(out, 320, "%s%s.%d.%s%s", root, layers, (int)il, module, tail);
+    const int32_t n = f->m->hp.n_stack;
+    if (il >= 0 && n)
+        snprintf(out, 320, "%s%c_module.%s.%d.%s%s", root, il < n ? 'L' : 'H', layers, (int)(il % n), module, tail);
+    else if (il >= 0) snprintf(out, 320, "%s%s.%d.%s%s", root, layers, (int)il, module, tail);
     else if (!by_class || *module == '/') snprintf(out, 320, "%s%s", module + (*module == '/'), tail);
     else snprintf(out, 320, "%s%s%s", root, module, tail);
 }
@@ -382,7 +385,8 @@ static const char other_inputs[] =
     "model.vision_tower.* model.vision_model.* model.visual.* model.multi_modal_projector.* model.audio_tower.* "
     "model.embed_audio.* model.embed_vision.* model.vision_embed_tokens.* image_newline model.image_newline "
     "model.connector.* connector.* encoder.* projector.* qformer.* model.qformer.* model.vision_projection.* "
-    "vision_proj.* mlp1.* model.mm_projector.* vision_backbone.* model.vision_backbone.* mm_vision.*";
+    "vision_proj.* mlp1.* model.mm_projector.* vision_backbone.* model.vision_backbone.* mm_vision.* "
+    "model.vision_adapter.*";
 
 /* Does a word of the list fit, in which a * at an end stands for any text? */
 static bool is_left(const char *list, const char *name, size_t n)
@@ -486,7 +490,8 @@ hone_status hn_hf_plan(hn_hf *f, hone_error *err)
     for (const hn_slot *s = family->outer; s->name; s++) TRY(add_slot(f, family->outer, s, -1, NULL, err));
     TRY(hn_hf_rope_tensors(f, err));
     if (f->of->tensors_too) TRY(f->of->tensors_too(f, err));
-    for (int32_t il = 0; il < f->m->hp.n_layer; il++) TRY(hn_hf_plan_layer(f, il, &f->m->plan[il], err));
+    for (int32_t il = 0; il < f->m->hp.n_layer; il++)
+        if (!hn_is_again(&f->m->hp, il)) TRY(hn_hf_plan_layer(f, hn_block_of(&f->m->hp, il), &f->m->plan[il], err));
     TRY(hn_hf_plan_drafts(f, err));
     TRY(check_views(f, err));
     return check_sources(f, err);

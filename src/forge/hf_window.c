@@ -1,5 +1,6 @@
 /* hf_window: classes of transformers whose layers differ in what they see, how they turn and how many heads they have:
- * Granite Swash, Laguna, Step 3.5. Refuses to know how pieces are walked (hf_make.c). No folder is made of them. */
+ * Granite Swash, Laguna, Step 3.5, Spark X2.5. Refuses to know how pieces are walked (hf_make.c). No folder is made of
+ * their files. */
 #include "forge/hf_rows.h"
 
 #include <stdlib.h>
@@ -478,4 +479,41 @@ static const hn_hf_class step = {
     .more = step_more
 };
 
-const hn_hf_class *const hn_hf_window[] = { &swash, &swash_moe, &laguna, &step, NULL };
+/* ---- Spark X2.5 --------------------------------------------------------------------------------------------- */
+
+static hone_status spark_more(hn_hf *f, hone_error *err)
+{
+    const json_t *all = json_object_get(hn_hf_get(f, "rope_parameters"), "full_attention");
+    const char *type = json_string_value(json_object_get(all, "rope_type"));
+    hone_status st;
+    if (type && strcmp(type, "default"))
+        return hn_hf_refuse(f, "rope_type", json_object_get(all, "rope_type"), "default", err);
+    TRY(put_widths(f, true, err));
+    return put_windows(f, 0, err);
+}
+static const hn_hf_key spark_keys[] = {
+    U32("sliding_window", "attention.sliding_window"),
+    WORD("hidden_act", "gelu"),
+    WORD("gate_attn_act_mode", "sigmoid"),
+    ONLY("headwise_attn_output_gate", 1),
+    ONLY("attention_bias", 0),
+    ONLY("mlp_bias", 0),
+    KEYS_END,
+};
+static const hn_hf_name spark_names[] = {
+    { "attn_qkv", "self_attn.q_k_v_proj", NULL },
+    { "attn_q", "-", NULL },
+    { "attn_k", "-", NULL },
+    { "attn_v", "-", NULL },
+    NAMES_END,
+};
+static const hn_hf_class spark = { .names = "Spark2_5ForCausalLM",
+                                   .types = "spark2_5",
+                                   .arch = "spark2_5",
+                                   .keys = spark_keys,
+                                   .tensors = spark_names,
+                                   .said = "layer_types",
+                                   .fits = hn_hf_never,
+                                   .more = spark_more };
+
+const hn_hf_class *const hn_hf_window[] = { &swash, &swash_moe, &laguna, &step, &spark, NULL };

@@ -186,6 +186,12 @@ static const preset presets[] = {
            "attention.head_count_kv=8 rope.freq_base=10000.0 rope.dimension_count=96 rope.scaling.type=longrope "
            "rope.scaling.original_context_length=4096 rope.scaling.attn_factor=1.1902381" RMS5,
            "attn_qkv.weight rope_factors_short.weight rope_factors_long.weight") },
+    { "olmo-7b", "olmo-1-7b", "OLMo 7B of 2024, norms without weights", 6888095744,
+      KEYS("olmo", 32, 50304, false,
+           "context_length=2048 embedding_length=4096 feed_forward_length=11008 attention.head_count=32 "
+           "attention.head_count_kv=32 rope.freq_base=10000.0 rope.dimension_count=128 "
+           "attention.layer_norm_epsilon=1e-5",
+           "") },
     { "olmo-3-7b", "olmo3-7b", "OLMo 3 7B, window 4096 on three layers of four", 7298011136,
       KEYS("olmo2", 32, 100278, false,
            "context_length=65536 embedding_length=4096 feed_forward_length=11008 attention.head_count=32 "

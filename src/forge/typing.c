@@ -82,7 +82,7 @@ static int32_t first_heads_of_keys(const hone_model *m)
 hn_mix_model hn_typing_model(const hone_model *m)
 {
     return (hn_mix_model){ .arch = m->arch->name,
-                           .n_layer = m->hp.n_layer + m->hp.n_nextn,
+                           .n_layer = (m->hp.block_of ? m->hp.n_block : m->hp.n_layer) + m->hp.n_nextn,
                            .n_head = m->hp.n_head,
                            .n_head_kv = first_heads_of_keys(m),
                            .n_expert = m->hp.moe.n_expert };

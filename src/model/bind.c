@@ -115,7 +115,7 @@ static void full_name(char dst[96], const char *name, int32_t il)
 static const hn_gguf_tensor *tensor_of(const hone_model *m, const char *name, int32_t il)
 {
     char full[96];
-    full_name(full, name, il);
+    full_name(full, name, hn_block_of(&m->hp, il));
     return hn_gguf_find_tensor(m->file, full);
 }
 
@@ -124,7 +124,7 @@ static bool is_slot(const hone_model *m, const char *name, int32_t il)
 {
     char full[96];
     for (const hn_slot *s = il < 0 ? m->arch->outer : m->arch->layer; s->name; s++) {
-        full_name(full, s->name, il);
+        full_name(full, s->name, hn_block_of(&m->hp, il));
         if (!strcmp(full, name)) return true;
     }
     return false;
@@ -225,7 +225,7 @@ static hone_status each_expert(hone_model *m, const hn_slot *s, hn_experts *to, 
     hn_weight *of;
     hone_status st = new_experts(m, &of, err);
     for (int32_t e = 0; st == HONE_OK && e < m->hp.moe.n_expert; e++) {
-        expert_name(name, s->name, il, e);
+        expert_name(name, s->name, hn_block_of(&m->hp, il), e);
         st = bind_matrix(m, &of[e], name, HN_BOUND_EXPERTS, n_in, n_out, false, false, err);
         if (st == HONE_OK) st = bind_factor(m, &of[e].factor, name, 1, il, err);
         of[e].layer = il;
@@ -245,7 +245,7 @@ static hone_status slot_experts(hone_model *m, const hn_slot *s, const char *nam
     hn_weight w = { 0 }, *of;
     const hn_dim *part = hn_slot_rarely(s)->part;
     char first[EXPERT_NAME];
-    expert_name(first, s->name, il, 0);
+    expert_name(first, s->name, hn_block_of(&m->hp, il), 0);
     hn_experts *to = (hn_experts *)(void *)(base + s->field);
     if (!part[0] && !tensor_of(m, s->name, il) && hn_gguf_find_tensor(m->file, first))
         return each_expert(m, s, to, n_in, n_out, il, err);
@@ -347,6 +347,7 @@ static hone_status bind_slot(hone_model *m, const hn_slot *s, int32_t il, hone_e
 {
     char name[96], with[96];
     const hn_layer_plan *p = il < 0 ? NULL : &m->plan[il];
+    const int32_t block = hn_block_of(&m->hp, il);
     char *base = il < 0 ? (char *)m : (char *)&m->layers[il];
     const hn_gguf_tensor *t = tensor_of(m, s->name, il);
     if (s->layers == HN_IN_PLE && !m->hp.n_ple) return HONE_OK;
@@ -362,8 +363,8 @@ static hone_status bind_slot(hone_model *m, const hn_slot *s, int32_t il, hone_e
     const hn_slot_rare *rare = hn_slot_rarely(s);
     if (rare->with && !tensor_of(m, rare->with, il)) {
         if (!t || s->when != HN_GOES_WITH) return HONE_OK;
-        full_name(with, rare->with, il);
-        full_name(name, s->name, il);
+        full_name(with, rare->with, block);
+        full_name(name, s->name, block);
         return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor %s is missing, though %s is there", m->path, with, name);
     }
     if (rare->without && tensor_of(m, rare->without, il)) {
@@ -371,7 +372,7 @@ static hone_status bind_slot(hone_model *m, const hn_slot *s, int32_t il, hone_e
         return HONE_OK;
     }
     if (!t && rare->instead && tensor_of(m, rare->instead, il)) return HONE_OK;
-    full_name(name, s->name, il);
+    full_name(name, s->name, block);
     if (s->kind == HN_SLOT_EXPERTS) return slot_experts(m, s, name, base, p, il, err);
     if (s->kind == HN_SLOT_EXPERT_BIAS) return slot_expert_bias(m, s, name, base, p, err);
     if (s->kind == HN_SLOT_KV_B) return slot_kv_b(m, s, name, base, p, il, err);
@@ -387,7 +388,7 @@ static hone_status check_together(const hone_model *m, int32_t il, hone_error *e
     const hn_layer_plan *p = &m->plan[il];
     if (p->mixer == HN_MIXER_MLA && m->hp.rank_q && !tensor_of(m, compresses, il))
         return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor blk.%d.%s is missing, though %s.attention.q_lora_rank = %d",
-                       m->path, (int)il, compresses, m->arch->name, m->hp.rank_q);
+                       m->path, (int)hn_block_of(&m->hp, il), compresses, m->arch->name, m->hp.rank_q);
     for (int8_t g = HN_TOGETHER_NOT + 1; g < HN_TOGETHER_END; g++) {
         const hn_slot *there = NULL, *missing = NULL;
         for (const hn_slot *s = m->arch->layer; s->name; s++) {
@@ -397,9 +398,9 @@ static hone_status check_together(const hone_model *m, int32_t il, hone_error *e
         }
         bool needed = there || (g == HN_TOGETHER_SHARED && m->hp.moe.n_ff_shared > 0);
         if (missing && needed)
-            return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor blk.%d.%s is missing, though %s%s", m->path, (int)il,
-                           missing->name, there ? there->name : "the model has a shared expert",
-                           there ? " is there" : "");
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor blk.%d.%s is missing, though %s%s", m->path,
+                           (int)hn_block_of(&m->hp, il), missing->name,
+                           there ? there->name : "the model has a shared expert", there ? " is there" : "");
     }
     return HONE_OK;
 }
@@ -447,6 +448,32 @@ static hone_status bind_outer(hone_model *m, bool rotated, hone_error *err)
     return st;
 }
 
+/* Layers that are a block again have its tensors; behind passes the stream is normed. */
+static void bind_again(hone_model *m)
+{
+    const hn_hparams *hp = &m->hp;
+    for (int32_t il = 0; il < hp->n_layer; il++) {
+        if (hn_is_again(hp, il)) m->layers[il] = m->layers[hn_layer_of(hp, hp->block_of[il])];
+        const bool ends = hp->n_pass && (il + 1) % hp->n_pass == 0 && il + 1 < hp->n_layer;
+        m->layers[il].layer_out_norm = ends ? m->output_norm : NULL;
+    }
+}
+
+/* Norms without weights: a vector of ones, which multiplies exactly. */
+static hone_status bind_plain_norms(hone_model *m, hone_error *err)
+{
+    const int plain = m->arch->is ? m->arch->is->plain : 0;
+    if (!plain) return HONE_OK;
+    float *one = hn_arena_alloc(m->arena, (size_t)m->hp.n_embd * sizeof *one);
+    if (!one) return HN_FAIL(err, HONE_E_NOMEM, "%s: norms", m->path);
+    for (int32_t i = 0; i < m->hp.n_embd; i++) one[i] = 1.0f;
+    if (plain & HN_PLAIN_EMBD) m->token_embd_norm = one;
+    if (!(plain & HN_PLAIN_NORMS)) return HONE_OK;
+    m->output_norm = one;
+    for (int32_t il = 0; il < m->hp.n_layer; il++) m->layers[il].attn_norm = m->layers[il].ffn_norm = one;
+    return HONE_OK;
+}
+
 hone_status hn_bind(hone_model *m, hone_error *err)
 {
     size_t n = (size_t)m->hp.n_layer;
@@ -454,18 +481,22 @@ hone_status hn_bind(hone_model *m, hone_error *err)
         return HN_FAIL(err, HONE_E_NOMEM, "%s: layer table", m->path);
     hone_status st = bind_outer(m, false, err);
     for (int32_t il = 0; il < m->hp.n_layer; il++) {
+        if (hn_is_again(&m->hp, il)) continue;
         if (st == HONE_OK) st = check_together(m, il, err);
         for (const hn_slot *s = m->arch->layer; st == HONE_OK && s->name; s++) st = bind_slot(m, s, il, err);
     }
     if (st == HONE_OK && hn_turns(m) && (st = hn_rope_width(m, err)) == HONE_OK &&
         (st = bind_outer(m, true, err)) == HONE_OK)
         st = hn_rope_tables(m, err);
+    if (st == HONE_OK) st = bind_plain_norms(m, err);
     leave_drafts(m);
     leave_other_senses(m);
     m->type_embd.row_bytes = 0; /* the first row, wherever a text is */
     m->type_embd.packed = NULL;
     if (st == HONE_OK) st = refuse_leftovers(m, err);
-    return st == HONE_OK ? hn_number_weights(m, err) : st;
+    if (st == HONE_OK) st = hn_number_weights(m, err);
+    if (st == HONE_OK && m->hp.block_of) bind_again(m);
+    return st;
 }
 
 /* ---- what was bound ---------------------------------------------------------------------------------- */

@@ -60,6 +60,7 @@ void hn_attn_heads(const hone_model *m, const hn_forward *f, int32_t il)
                              .which = p->no_keys && f->narrow ? HN_WANTED : HN_ALL,
                              .cs = p->rope < 0 ? NULL : s->rope[p->rope],
                              .n_head = p->n_head,
+                             .clip = m->hp.qkv_clip,
                              .n_rot = p->rope < 0 ? 0 : m->hp.rope[p->rope].n_rot,
                              .neox = m->hp.rope_neox,
                              .eps = m->hp.layer_norm ? m->hp.ln_eps : m->hp.rms_eps,

@@ -57,7 +57,7 @@ static int8_t rope_of(const hn_hparams *hp, bool windowed, int32_t il)
     if (hp->turns && !hp->turns[il]) return -1;
     if (hp->nope || is->nope_period < 0 || (is->nope_period > 0 && (il + 1) % is->nope_period == 0)) return -1;
     if (is->window_rope == HN_WINDOW_ROPE_ALONE && hp->window && !windowed) return -1;
-    bool own = is->window_rope == HN_WINDOW_ROPE_PLAIN || hp->window_base != 0;
+    bool own = is->window_rope == HN_WINDOW_ROPE_PLAIN || is->window_rope == HN_WINDOW_ROPE_OWN || hp->window_base != 0;
     return windowed && own ? HN_ROPE_WINDOW : HN_ROPE_ALL;
 }
 
@@ -302,6 +302,16 @@ static const hn_family *const families[] = {
     &hn_family_granite_swa,
     &hn_family_laguna,
     &hn_family_step35,
+    /* families_other.c */
+    &hn_family_muse_glimmer,
+    &hn_family_olmo,
+    &hn_family_spark2_5,
+    &hn_family_nanbeige,
+    &hn_family_hrm_text,
+    &hn_family_openelm,
+    &hn_family_dbrx,
+    &hn_family_talkie,
+    &hn_family_plamo3,
     /* families_hybrid.c */
     &hn_family_falcon_h1,
     &hn_family_lfm2,

@@ -379,8 +379,9 @@ static const hn_slot mpt_layer[] = {
     MLP,
     { 0 },
 };
-const hn_family hn_family_mpt = TRANSFORMER("mpt", HN_MPT, false, mpt_outer, mpt_layer, .layer_norm = true,
-                                            .ffn = HN_FFN_MLP, .map = HN_MAP_GELU_ERF, .nope_period = -1, .fade = 8);
+const hn_family hn_family_mpt =
+    TRANSFORMER("mpt", HN_MPT, false, mpt_outer, mpt_layer, .layer_norm = true, .ffn = HN_FFN_MLP,
+                .map = HN_MAP_GELU_ERF, .nope_period = -1, .fade = 8, .reads = HN_READS_CLIP);
 
 const hn_family hn_family_refact =
     TRANSFORMER("refact", HN_REFACT, false, hn_plain_outer, halves_layer, .nope_period = -1, .fade = 8);

@@ -73,10 +73,10 @@ static inline int64_t hn_ngram_heads(const hn_ngram_numbers *n)
 
 typedef struct hn_hparams {
     int32_t n_vocab, n_embd, n_layer, n_head, n_head_kv, head_dim, n_ff, n_ctx_train, n_rot;
-    int32_t n_factor; /* of angles that files have factors of; 0: those of all layers */
-    int32_t n_nextn;  /* blocks of the file behind the layers, which draft further tokens: they are not run */
-    int32_t n_window; /* the model was trained to look back so far; here it sees everything. 0: no such window */
-    float rms_eps;
+    int32_t n_factor;        /* of angles that files have factors of; 0: those of all layers */
+    int32_t n_nextn;         /* blocks of the file behind the layers, which draft further tokens: they are not run */
+    int32_t n_window;        /* the model was trained to look back so far; here it sees everything. 0: no such window */
+    float rms_eps, post_eps; /* post_eps: of norms behind halves; 0: as all */
     const struct hn_switches *is; /* the family's; NULL: it is no transformer */
     bool parallel;                /* both halves begin with the same x */
     bool both;                    /* attention looks both ways: there is no next token */
@@ -88,6 +88,7 @@ typedef struct hn_hparams {
     float res_mul;              /* of what a half gives, before it is added; 0: none */
     float logit_mul, logit_cap; /* of logits; 0: none */
     float attn_scale, attn_cap; /* of scores; 0: 1/√d, none */
+    float qkv_clip;             /* queries, keys and values are kept within ± it; 0: they are not */
     hn_temperature temperature; /* of queries */
     const float *fade;          /* [n_head] what scores lose with every position between query and key; NULL: nothing */
     /* latent attention: ranks (of queries 0: they are not compressed), and of each head what does not turn, what does,
@@ -121,6 +122,11 @@ typedef struct hn_hparams {
     int32_t n_hyper, rank_hyper; /* parts of a wide stream, 0: it is not wide; of the pair that mixes them */
     hn_index_numbers index;
     hn_ngram_numbers ngram;
+    /* Layers that run several times: which block of the file each is, [n_layer] or NULL: the same number; how many the
+     * file has; behind each so many layers but the last, the stream is normed as at the end, 0: it is not. Two stacks
+     * of n_stack layers that take turns, n_low passes of the first before each of the second; 0: one. */
+    const int32_t *block_of;
+    int32_t n_block, n_pass, n_stack, n_low;
     const hn_xielu *xielu; /* [n_layer] or NULL: the map of an MLP */
     /* recurrent layers: taps of the convolution; channels of all heads; states of a channel, or keys and values of a
      * head; heads; groups, or heads of keys */
@@ -130,6 +136,25 @@ typedef struct hn_hparams {
     float ln_eps;     /* RWKV: n_head heads of head_dim channels, ranks of low-rank pairs */
     int32_t rank_decay, rank_iclr, rank_value, rank_gate, rank_mix, rescale_every;
 } hn_hparams;
+
+/* The block of the file that layer il is; −1, outside layers, stays. */
+static inline int32_t hn_block_of(const hn_hparams *hp, int32_t il)
+{
+    return il >= 0 && il < hp->n_layer && hp->block_of ? hp->block_of[il] : il;
+}
+/* The first layer that is that block; −1: none is. */
+static inline int32_t hn_layer_of(const hn_hparams *hp, int32_t block)
+{
+    int32_t il = 0;
+    if (!hp->block_of) return block < hp->n_layer ? block : -1;
+    while (il < hp->n_layer && hp->block_of[il] != block) il++;
+    return il < hp->n_layer ? il : -1;
+}
+/* Is an earlier layer the same block? Then it has the same tensors. */
+static inline bool hn_is_again(const hn_hparams *hp, int32_t il)
+{
+    return hp->block_of && hn_layer_of(hp, hp->block_of[il]) < il;
+}
 
 /* ---- the plan: what one layer does ------------------------------------------------------------------ */
 
@@ -507,12 +532,22 @@ __extension__ typedef unsigned __int128 hn_family_set __attribute__((aligned(8))
 #define HN_LAGUNA HN_FAMILY_BIT(78)
 #define HN_QWEN4EXP HN_FAMILY_BIT(79)
 #define HN_STEP35 HN_FAMILY_BIT(80)
+#define HN_MUSE_GLIMMER HN_FAMILY_BIT(112)
+#define HN_OLMO HN_FAMILY_BIT(113)
+#define HN_SPARK2_5 HN_FAMILY_BIT(114)
+#define HN_NANBEIGE HN_FAMILY_BIT(115)
+#define HN_HRM_TEXT HN_FAMILY_BIT(116)
+#define HN_OPENELM HN_FAMILY_BIT(117)
+#define HN_DBRX HN_FAMILY_BIT(118)
+#define HN_TALKIE HN_FAMILY_BIT(119)
+#define HN_PLAMO3 HN_FAMILY_BIT(120)
 
 /* How windowed layers turn. */
 typedef enum hn_window_rope {
     HN_WINDOW_ROPE_SAME = 0, /* as all others */
     HN_WINDOW_ROPE_PLAIN,    /* by their own base, or the same, and nothing scaled */
-    HN_WINDOW_ROPE_ALONE     /* as all others; but layers that see everything do not turn */
+    HN_WINDOW_ROPE_ALONE,    /* as all others; but layers that see everything do not turn */
+    HN_WINDOW_ROPE_OWN       /* by their own base and width, or the same; scaled as all others */
 } hn_window_rope;
 
 /* Scalars that a family's files may have beyond those of llama. */
@@ -537,7 +572,8 @@ enum {
     HN_READS_CAUSAL = 65536,    /* attention.causal: false: both ways */
     HN_READS_ACT = 131072,      /* hidden_activation: which function gates have, where it is not the family's */
     HN_READS_QUERIES = 262144,  /* heads of queries of each layer, any number; of windowed layers what turns */
-    HN_READS_TURNING = 524288   /* attention.rope_pattern: which layers turn */
+    HN_READS_TURNING = 524288,  /* attention.rope_pattern: which layers turn */
+    HN_READS_CLIP = 1048576     /* attention.clamp_kqv */
 };
 
 /* What tells mixtures of experts apart; keys that are fixed here are refused at another value. */
@@ -553,6 +589,12 @@ typedef struct hn_moe_switches {
     bool gating_by_bias;           /* where the key is absent: sigmoid with a bias of the choice, softmax without */
     bool every_other;              /* moe_every_n_layers, which must be 2 */
 } hn_moe_switches;
+
+/* Norms that have no weights: theirs are 1. */
+enum {
+    HN_PLAIN_EMBD = 1, /* of the embedding, */
+    HN_PLAIN_NORMS = 2 /* of the stream, before halves and at the end */
+};
 
 /* What tells transformers apart beside their tensors: 0 is what llama does. */
 typedef struct hn_switches {
@@ -580,6 +622,9 @@ typedef struct hn_switches {
     int32_t nope_period; /* the last of so many layers does not turn; 0: all do; −1: none does */
     int32_t wide_scale_at;     /* models of so many layers scale scores by the width of the stream; 0: none */
     float attn_cap, logit_cap; /* where their keys are absent */
+    float post_eps;            /* of norms behind halves; 0: as all */
+    int plain;                 /* norms without weights: HN_PLAIN_… */
+    bool embd_again;           /* each layer adds the embedding, times its out_scale */
     bool needs_window;         /* its key must be there */
     bool half_turns;           /* layers that see everything turn half of what windowed ones do */
     bool runs;                 /* its key says whether positions come in runs, and is the family's to read */
@@ -616,6 +661,9 @@ extern const hn_family hn_family_arcee, hn_family_cohere2, hn_family_command_r, 
     hn_family_starcoder2, hn_family_exaone, hn_family_phi2, hn_family_stablelm, hn_family_nemotron, hn_family_chatglm,
     hn_family_starcoder, hn_family_orion, hn_family_maincoder, hn_family_apertus, hn_family_bloom, hn_family_mpt,
     hn_family_refact;
+/* families_other.c */
+extern const hn_family hn_family_muse_glimmer, hn_family_olmo, hn_family_spark2_5, hn_family_nanbeige,
+    hn_family_hrm_text, hn_family_openelm, hn_family_dbrx, hn_family_talkie, hn_family_plamo3;
 /* families_hybrid.c */
 extern const hn_family hn_family_falcon_h1, hn_family_lfm2, hn_family_mamba2, hn_family_nemotron_h, hn_family_qwen35,
     hn_family_lfm2moe, hn_family_nemotron_h_moe, hn_family_granitehybrid, hn_family_qwen35moe, hn_family_qwen3next,
@@ -674,7 +722,7 @@ typedef struct hn_layer {
     hn_weight index_q, index_k, ngram_key, ngram_value;
     const float *index_q_norm, *index_k_norm;
     const float *ngram_key_norm, *ngram_query_norm, *ngram_conv_norm, *ngram_conv;
-    const float *out_scale; /* [1] of the stream at the end of the layer, or NULL */
+    const float *out_scale; /* [1] of the stream at the end of the layer, or of what is added then; or NULL */
     /* several streams: what predicts them and corrects them; a low-rank pair beside attention */
     hn_weight altup_router, altup_predict, altup_correct, laurel_l, laurel_r;
     const float *altup_router_norm, *altup_correct_scale, *laurel_post_norm;

@@ -86,6 +86,7 @@ void hn_mixer_forward(const hone_model *m, hn_forward *f, int32_t il)
     if (m->hp.n_stream) hn_altup_predict(m, f, il);
     if (m->plan[il].ngram) hn_hyper_ngrams(m, f, il);
     if (m->hp.n_hyper) hn_hyper_mix(m, f, &m->layers[il].hyper_attn);
+    if (m->hp.n_stack) hn_cycle_turn(m, f, il);
     if (m->plan[il].early) hn_moe_choose_early(m, f, il);
     mixers[m->plan[il].mixer].forward(m, f, il);
     norm_stream(m, f, m->layers[il].attn_out_norm, m->layers[il].attn_out_norm_b);
@@ -102,7 +103,8 @@ void hn_ffn_forward(const hone_model *m, hn_forward *f, int32_t il)
     if (m->hp.n_stream) hn_altup_correct(m, f, il);
     else if (m->plan[il].n_ple) hn_ple_add(m, f, il);
     const float *scale = m->layers[il].out_scale;
-    if (scale) f->be->op->scale(f->be, f->x, *scale, hn_forward_rows(f) * m->hp.n_embd);
+    if (m->hp.is && m->hp.is->embd_again) hn_again_add(m, f, il);
+    else if (scale) f->be->op->scale(f->be, f->x, *scale, hn_forward_rows(f) * m->hp.n_embd);
 }
 
 void hn_forward_norm(const hone_model *m, const hn_forward *f, const float *w, const float *b, int64_t n_tok)
@@ -124,6 +126,7 @@ void hn_forward_begin(const hone_model *m, hn_forward *f)
         op->embed(f->be, f->h, &m->pos_embd, true);
         op->add(f->be, f->x, f->h, n_tok * hp->n_embd);
     }
+    if (hp->n_stack) hn_cycle_begin(m, f);
     if (hn_weight_is_there(&m->type_embd)) {
         op->embed(f->be, f->h, &m->type_embd, true);
         op->add(f->be, f->x, f->h, n_tok * hp->n_embd);
@@ -136,6 +139,7 @@ void hn_forward_begin(const hone_model *m, hn_forward *f)
         norm.y = f->x;
         op->norm(f->be, &norm);
     }
+    if (hp->is && hp->is->embd_again) hn_again_begin(m, f);
     for (int r = 0; r < HN_ROPES; r++)
         if (f->s->rope[r]) op->rope(f->be, f->s->rope[r], r); /* some layer asks for it */
 }
@@ -164,6 +168,7 @@ void hn_forward_narrow(const hone_model *m, hn_forward *f)
     f->be->op->gather(f->be, f->h, x, m->hp.n_embd);
     f->x = f->h;
     f->h = x;
+    if (m->hp.is && m->hp.is->embd_again) hn_again_narrow(m, f);
     for (int32_t i = 0; i < m->hp.n_stream; i++) f->be->op->gather(f->be, f->spare[i], f->stream[i], m->hp.n_embd);
     hn_forward_swap(f);
     if (m->hp.n_hyper) hn_hyper_narrow(m, f);
@@ -178,7 +183,8 @@ void hn_forward_add(const hone_model *m, const hn_forward *f, hn_act *in, const 
     else p.sum = f->x;
     if (p.sum) p.scale = m->hp.res_mul;
     op->matmul(f->be, in, &p, 1);
-    if (post) op->add_norm(f->be, f->x, f->h, post, m->hp.n_embd, hn_forward_rows(f), m->hp.rms_eps);
+    const float eps = m->hp.post_eps != 0 ? m->hp.post_eps : m->hp.rms_eps;
+    if (post) op->add_norm(f->be, f->x, f->h, post, m->hp.n_embd, hn_forward_rows(f), eps);
 }
 
 /* ---- scratch ------------------------------------------------------------------------------------------- */
@@ -190,6 +196,7 @@ static hn_scratch_width widths(const hone_model *m)
     if (m->hp.n_ple) hn_ple_scratch(&m->hp, &w);
     if (m->hp.n_stream) hn_altup_scratch(&m->hp, &w);
     if (m->hp.n_hyper) hn_hyper_scratch(&m->hp, &w);
+    if (m->hp.n_stack || (m->hp.is && m->hp.is->embd_again)) hn_cycle_scratch(&m->hp, &w);
     for (int32_t il = 0; il < m->hp.n_layer; il++) {
         mixers[m->plan[il].mixer].scratch(&m->hp, &m->plan[il], &w);
         ffns[m->plan[il].ffn].scratch(&m->hp, &m->plan[il], &w);
@@ -237,6 +244,8 @@ static const struct {
               ROWS(ple),
               ROWS(dense),
               MANY_ROWS(stream, 2 * HN_MAX_STREAM),
+              ROWS(z_high),
+              ROWS(z_low),
               ROWS(coef),
               ROWS(index_q),
               ROWS(index_k),

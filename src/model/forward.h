@@ -25,6 +25,8 @@ typedef struct hn_scratch {
     hn_buf *index_q, *index_k;          /* of attention that chooses */
     /* a wide stream: itself, and room to narrow it; its norm, what is made of that; what its parts take; of n-grams */
     hn_buf *wide[2], *mixed, *gated, *inject[2], *ngram, *value;
+    hn_buf *z_high, *z_low;   /* where two stacks take turns: what the other one gave last; or
+                                         * the embedding, of all rows and of x's */
     hn_buf *coef, *gate, *up; /* coefficients of streams; a gate and what it opens, where it is sparse */
     /* RWKV */
     hn_act *shift[HN_MAX_SHIFT], *low[HN_RWKV_MIXES]; /* token-shifted inputs; activations of low rank */
@@ -36,7 +38,7 @@ typedef struct hn_scratch_width {
     int64_t n_used; /* experts of a row */
     int64_t picks, shared_gate, moe_in, moe;
     int64_t x, h, act, ff, q, k, v, query, room, rope[HN_ROPES], shift, low, r, w, a, v_mix, g, v_first;
-    int64_t xbc, conv, z, dt, beta, q_gate, ple, dense, stream, coef, gate, up;
+    int64_t xbc, conv, z, dt, beta, q_gate, ple, dense, stream, coef, gate, up, z_high, z_low;
     int64_t index_q, index_k, wide, mixed, gated, inject, ngram, value;
 } hn_scratch_width;
 
@@ -113,6 +115,14 @@ void hn_forward_add(const hone_model *m, const hn_forward *f, hn_act *in, const 
 
 /* Rows of each token and layer: made at the beginning, of all tokens and layers; and what layer il adds of its own, at
  * its end. */
+/* The embedding, which each layer adds again (block_cycle.c): kept; of the rows of x alone; times a number added. */
+void hn_again_begin(const hone_model *m, const hn_forward *f);
+void hn_again_narrow(const hone_model *m, const hn_forward *f);
+void hn_again_add(const hone_model *m, const hn_forward *f, int32_t il);
+/* Two stacks that take turns (block_cycle.c): what the stream begins with; before layer il. */
+void hn_cycle_begin(const hone_model *m, const hn_forward *f);
+void hn_cycle_turn(const hone_model *m, const hn_forward *f, int32_t il);
+void hn_cycle_scratch(const hn_hparams *hp, hn_scratch_width *w);
 void hn_ple_begin(const hone_model *m, const hn_forward *f);
 void hn_ple_add(const hone_model *m, const hn_forward *f, int32_t il);
 void hn_ple_scratch(const hn_hparams *hp, hn_scratch_width *w);

@@ -192,31 +192,6 @@ static hone_status heads_or_none(hone_model *m, hone_error *err)
     return st;
 }
 
-/* The same of layers that are not all alike: some may have no heads of keys, no feed-forward part. no_ff: the width
- * where no key says it; -1: one must. */
-static hone_status layers_shape(hone_model *m, int32_t no_ff, hone_error *err)
-{
-    hn_hparams *hp = &m->hp;
-    hone_status st;
-    char key[128];
-    size_t n = (size_t)hp->n_layer * sizeof(int32_t);
-    int32_t *kv = hn_arena_alloc(m->arena, n), *ff = hn_arena_alloc(m->arena, n);
-    if (!kv || !ff) return HN_FAIL(err, HONE_E_NOMEM, "%s: tables of layers", m->path);
-    if ((st = hn_get_layers(m, "feed_forward_length", 0, HN_MAX_FF, no_ff, ff, err)) != HONE_OK) return st;
-    if ((st = (hp->is->reads & HN_READS_HEADS ? heads_or_none : heads_of_all)(m, err)) != HONE_OK) return st;
-    if ((st = hn_get_layers(m, "attention.head_count_kv", 0, HN_MAX_HEAD, hp->n_head, kv, err)) != HONE_OK) return st;
-    for (int32_t il = 0; il < hp->n_layer; il++) {
-        hp->n_head_kv = kv[il] > hp->n_head_kv ? kv[il] : hp->n_head_kv;
-        hp->n_ff = ff[il] > hp->n_ff ? ff[il] : hp->n_ff;
-        if (kv[il] && (hp->n_head == 0 || hp->n_head % kv[il]))
-            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %d is not a multiple of head_count_kv[%d] = %d", m->path,
-                           hn_arch_key(m, key, "attention.head_count"), hp->n_head, (int)il, (int)kv[il]);
-    }
-    hp->kv_of = kv;
-    hp->ff_of = ff;
-    return HONE_OK;
-}
-
 /* Heads of queries: as many in all layers, or, in families that read it so, in each any number. */
 static hone_status queries_shape(hone_model *m, hone_error *err)
 {
@@ -229,6 +204,34 @@ static hone_status queries_shape(hone_model *m, hone_error *err)
     for (int32_t il = 0; st == HONE_OK && il < hp->n_layer; il++) hp->n_head = n[il] > hp->n_head ? n[il] : hp->n_head;
     hp->heads_of = n;
     return st;
+}
+
+/* The same of layers that are not all alike: some may have no heads of keys, no feed-forward part. no_ff: the width
+ * where no key says it; -1: one must. */
+static hone_status layers_shape(hone_model *m, int32_t no_ff, hone_error *err)
+{
+    hn_hparams *hp = &m->hp;
+    hone_status st;
+    char key[128];
+    size_t n = (size_t)hp->n_layer * sizeof(int32_t);
+    int32_t *kv = hn_arena_alloc(m->arena, n), *ff = hn_arena_alloc(m->arena, n);
+    if (!kv || !ff) return HN_FAIL(err, HONE_E_NOMEM, "%s: tables of layers", m->path);
+    if ((st = hn_get_layers(m, "feed_forward_length", 0, HN_MAX_FF, no_ff, ff, err)) != HONE_OK) return st;
+    if ((st = (hp->is->reads & HN_READS_QUERIES ? queries_shape
+               : hp->is->reads & HN_READS_HEADS ? heads_or_none
+                                                : heads_of_all)(m, err)) != HONE_OK)
+        return st;
+    if ((st = hn_get_layers(m, "attention.head_count_kv", 0, HN_MAX_HEAD, hp->n_head, kv, err)) != HONE_OK) return st;
+    for (int32_t il = 0; il < hp->n_layer; il++) {
+        hp->n_head_kv = kv[il] > hp->n_head_kv ? kv[il] : hp->n_head_kv;
+        hp->n_ff = ff[il] > hp->n_ff ? ff[il] : hp->n_ff;
+        if (kv[il] && !hp->heads_of && (hp->n_head == 0 || hp->n_head % kv[il]))
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %d is not a multiple of head_count_kv[%d] = %d", m->path,
+                           hn_arch_key(m, key, "attention.head_count"), hp->n_head, (int)il, (int)kv[il]);
+    }
+    hp->kv_of = kv;
+    hp->ff_of = ff;
+    return HONE_OK;
 }
 
 /* The last blocks of a file may draft further tokens (block_count has them too): no layers of the model. Each has the
@@ -282,11 +285,13 @@ static hone_status shape_hparams(hone_model *m, hone_error *err)
     if (n_expert && !hp->is->moe && !of_one)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d: mixtures of experts are not supported", m->path,
                        hn_arch_key(m, key, "expert_count"), n_expert);
-    for (int32_t il = 0; hp->heads_of && il < hp->n_layer; il++)
-        if (hp->heads_of[il] % hp->n_head_kv)
+    for (int32_t il = 0; hp->heads_of && il < hp->n_layer; il++) {
+        const int32_t kv = hp->kv_of ? hp->kv_of[il] : hp->n_head_kv;
+        if (kv && hp->heads_of[il] % kv)
             return HN_FAIL(err, HONE_E_FORMAT, "%s: %s[%d] = %d is not a multiple of head_count_kv = %d", m->path,
-                           hn_arch_key(m, key, "attention.head_count"), (int)il, (int)hp->heads_of[il], hp->n_head_kv);
-    if (!hp->kv_of && hp->n_head % hp->n_head_kv)
+                           hn_arch_key(m, key, "attention.head_count"), (int)il, (int)hp->heads_of[il], (int)kv);
+    }
+    if (!hp->kv_of && !hp->heads_of && hp->n_head % hp->n_head_kv)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %d is not a multiple of head_count_kv = %d", m->path,
                        hn_arch_key(m, key, "attention.head_count"), hp->n_head, hp->n_head_kv);
     return HONE_OK;
@@ -384,7 +389,7 @@ static hone_status scale_hparams(hone_model *m, hone_error *err)
 {
     hn_hparams *hp = &m->hp;
     const hn_switches *is = hp->is;
-    const double most = 1e6;
+    const double most = 1e6, tiny = 1e-30; /* 0 is allowed */
     hone_status st;
     if (hp->n_layer == is->wide_scale_at) hp->attn_scale = 1.0f / sqrtf((float)hp->n_embd / (float)hp->n_head);
     if (is->sqrt_embd) hp->emb_scale = sqrtf((float)hp->n_embd);
@@ -398,6 +403,9 @@ static hone_status scale_hparams(hone_model *m, hone_error *err)
     }
     if (is->reads & HN_READS_LOGIT_SCALE &&
         (st = hn_get_real(m, "logit_scale", 0, most, 1, &hp->logit_mul, err)) != HONE_OK)
+        return st;
+    if (is->reads & HN_READS_CLIP &&
+        (st = hn_get_real(m, "attention.clamp_kqv", -tiny, most, 0, &hp->qkv_clip, err)) != HONE_OK)
         return st;
     if (is->reads & HN_READS_ATTN_CAP &&
         (st = get_cap(m, "attn_logit_softcapping", is->attn_cap, &hp->attn_cap, err)) != HONE_OK)
@@ -580,6 +588,7 @@ static hone_status eps_hparams(hone_model *m, hone_error *err)
     hn_hparams *hp = &m->hp;
     char layer_key[128], rms_key[128];
     float other = 0;
+    hp->post_eps = hp->is->post_eps;
     if (!(hp->is->reads & HN_READS_EITHER_EPS))
         return hp->is->layer_norm ? hn_get_real(m, layer, 0, 1.0, NAN, &hp->ln_eps, err)
                                   : hn_get_real(m, rms, 0, 1.0, NAN, &hp->rms_eps, err);

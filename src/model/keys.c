@@ -12,6 +12,7 @@
 #define RWKV7 HN_RWKV7
 #define GEMMA3 HN_GEMMA3
 #define GEMMA34 (HN_GEMMA3N | HN_GEMMA4)
+#define OTHER_NEOX (HN_SPARK2_5 | HN_HRM_TEXT | HN_OPENELM | HN_DBRX | HN_TALKIE | HN_PLAMO3)
 /* pairs (i, i + n/2), and the others of attention */
 #define NEOX                                                                                                          \
     (HN_QWEN2 | HN_QWEN3 | HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_PHI3 | HN_OLMO2 | HN_EXAONE4 | HN_SEED_OSS |         \
@@ -19,7 +20,7 @@
      HN_MINIMAX_M2 | HN_GPT_OSS | HN_EXAONE | HN_PHI2 | HN_STABLELM | HN_NEMOTRON | HN_ORION | HN_HUNYUAN_MOE |       \
      HN_BAILINGMOE2 | HN_MELLUM | HN_EXAONE_MOE | HN_AFMOE | GEMMA34 | (HYBRID & ~HN_GRANITEHYBRID) | HN_NOMIC_BERT | \
      HN_GEMMA_EMBEDDING | HN_APERTUS | HN_SMALLTHINKER | HN_PHIMOE | HN_MINICPM3 | HN_NOMIC_BERT_MOE |                \
-     HN_JINA_BERT_V3 | HN_MODERN_BERT | HN_EUROBERT | HN_LAGUNA | HN_STEP35)
+     HN_JINA_BERT_V3 | HN_MODERN_BERT | HN_EUROBERT | HN_LAGUNA | HN_STEP35 | OTHER_NEOX)
 #define MAMBA2 (HN_MAMBA2 | HN_FALCON_H1 | HN_NEMOTRON_H | HN_NEMOTRON_H_MOE | HN_GRANITEHYBRID)
 #define SHORTCONV (HN_LFM2 | HN_LFM2MOE)
 #define GDN (HN_QWEN35 | HN_QWEN35MOE | HN_QWEN3NEXT | HN_QWEN4EXP)
@@ -30,38 +31,43 @@
 #define LATENT (ROUTED_LATENT | HN_MINICPM3)
 #define FADES (HN_BLOOM | HN_MPT | HN_REFACT | HN_JINA_BERT_V2) /* scores do, with the distance */
 #define WARM (HN_MISTRAL3 | HN_DEEPSEEK2 | HN_MISTRAL4)         /* queries may grow with their positions */
+#define OTHER_PAIRS (HN_MUSE_GLIMMER | HN_OLMO | HN_NANBEIGE)
 #define PAIRS                                                                                                        \
     (HN_LLAMA | HN_MISTRAL3 | HN_SMOLLM3 | HN_GRANITE | HN_GLM4 | HN_ERNIE45 | HN_COMMAND_R | HN_COHERE2 | HN_GPT2 | \
      HN_ARCEE | HN_MAINCODER | HN_DECI | HN_CHATGLM | HN_STARCODER | HN_DEEPSEEK | HN_GRANITEMOE | HN_ERNIE45MOE |   \
-     HN_GRANITE_SWA | HN_LLAMA4 | ROUTED_LATENT | HN_GRANITEHYBRID | HN_BERT | HN_COHERE2MOE | HN_LLAMA_EMBED | FADES)
+     HN_GRANITE_SWA | HN_LLAMA4 | ROUTED_LATENT | HN_GRANITEHYBRID | HN_BERT | HN_COHERE2MOE | HN_LLAMA_EMBED |      \
+     FADES | OTHER_PAIRS)
 #define MOE                                                                                                         \
     (HN_QWEN3MOE | HN_QWEN2MOE | HN_OLMOE | HN_GRANITEMOE | HN_DOTS1 | HN_ERNIE45MOE | HN_GLM4MOE | HN_MINIMAX_M2 | \
      HN_GPT_OSS | HN_LLAMA | HN_MISTRAL3 | HN_LLAMA4 | HN_LFM2MOE | HN_NEMOTRON_H_MOE | HN_GRANITEHYBRID |          \
      HN_QWEN35MOE | HN_QWEN3NEXT | HN_HUNYUAN_MOE | HN_DEEPSEEK | HN_BAILINGMOE2 | HN_MELLUM | HN_EXAONE_MOE |      \
      HN_AFMOE | HN_SMALLTHINKER | HN_PHIMOE | HN_COHERE2MOE | ROUTED_LATENT | HN_GEMMA4 | HN_NOMIC_BERT_MOE |       \
-     HN_JAMBA | HN_GRANITE_SWA | HN_LAGUNA | HN_QWEN4EXP | HN_STEP35)
+     HN_JAMBA | HN_GRANITE_SWA | HN_LAGUNA | HN_QWEN4EXP | HN_STEP35 | HN_DBRX)
 #define NEXTN                                                                                              \
     (HN_NEMOTRON_H_MOE | HN_BAILINGMOE2 | HN_DEEPSEEK2 | HN_MISTRAL4 | HN_GLM4 | HN_GLM4MOE | HN_EXAONE4 | \
      HN_EXAONE_MOE | HN_COHERE2MOE | HN_STEP35 | (GDN & ~HN_QWEN4EXP)) /* files may have blocks that draft */
 #define GRANITE (HN_GRANITE | HN_GRANITEMOE | HN_GRANITEHYBRID | HN_GRANITE_SWA)
-#define SCALED (GRANITE | HN_MINICPM3)             /* of embeddings, of what is added, of logits */
+#define SCALED (GRANITE | HN_MINICPM3) /* of embeddings, of what is added, of logits */
+#define TIMES_LOGITS (HN_COMMAND_R | HN_COHERE2 | HN_COHERE2MOE | HN_MUSE_GLIMMER | HN_TALKIE)
 #define DENSE_GRANITE (HN_GRANITE | HN_GRANITEMOE) /* Granite 4.0 without layers that recur too */
 #define ATTN (PAIRS | NEOX)
 #define WINDOWED                                                                                                     \
     (HN_GEMMA2 | HN_GEMMA3 | HN_OLMO2 | HN_EXAONE4 | HN_COHERE2 | HN_GPT_OSS | HN_MELLUM | HN_EXAONE_MOE | GEMMA34 | \
      HN_AFMOE | HN_SMALLTHINKER | HN_COHERE2MOE | HN_GEMMA_EMBEDDING | HN_MODERN_BERT | HN_GRANITE_SWA | HN_LAGUNA | \
-     HN_STEP35)
+     HN_STEP35 | HN_MUSE_GLIMMER | HN_SPARK2_5 | HN_PLAMO3)
 #define BLIND (ATTN & ~WINDOWED) /* to windows: every layer sees everything */
 #define BERTS (HN_JINA_BERT_V2 | HN_BERT | HN_NOMIC_BERT | HN_NOMIC_BERT_MOE | HN_JINA_BERT_V3 | HN_MODERN_BERT)
 #define ENCODERS (BERTS | HN_GEMMA_EMBEDDING | HN_EUROBERT | HN_LLAMA_EMBED) /* attention looks both ways */
 #define LAYER_NORM                                                                                            \
     (HN_COMMAND_R | HN_COHERE2 | HN_STARCODER2 | HN_GPTNEOX | HN_GPT2 | HN_PHI2 | HN_STABLELM | HN_NEMOTRON | \
-     HN_ORION | HN_STARCODER | HN_BLOOM | HN_MPT | BERTS)
+     HN_ORION | HN_STARCODER | HN_BLOOM | HN_MPT | HN_OLMO | HN_DBRX | BERTS)
 #define EITHER_EPS (HN_NEMOTRON_H | HN_NEMOTRON_H_MOE | HN_COHERE2MOE | HN_PHIMOE) /* one or the other */
-#define CAPPED (HN_GEMMA2 | HN_GEMMA3 | GEMMA34)                                   /* logits; scores, of gemma2 alone */
+#define CLIPPED (HN_MPT | HN_OLMO | HN_DBRX)                                       /* queries, keys and values */
+#define CAPPED (HN_GEMMA2 | HN_GEMMA3 | GEMMA34 | HN_MUSE_GLIMMER)                 /* logits; scores, of gemma2 alone */
 #define GELU                                                                                                      \
     (HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_STARCODER2 | HN_GPTNEOX | HN_GPT2 | HN_PHI2 | HN_STARCODER | GEMMA34 | \
-     HN_BERT | HN_GEMMA_EMBEDDING | HN_NOMIC_BERT_MOE | HN_JINA_BERT_V3 | HN_BLOOM | HN_MPT | HN_JINA_BERT_V2)
+     HN_BERT | HN_GEMMA_EMBEDDING | HN_NOMIC_BERT_MOE | HN_JINA_BERT_V3 | HN_BLOOM | HN_MPT | HN_JINA_BERT_V2 |   \
+     HN_SPARK2_5)
 #define RELU2 (HN_ARCEE | HN_NEMOTRON | HN_NEMOTRON_H | HN_NEMOTRON_H_MOE)
 #define RWKV (RWKV6 | RWKV7)
 #define ALL (ATTN | RWKV)
@@ -162,7 +168,7 @@ static const known_key known[] = {
     READS("leading_dense_block_count", MOE),
     READS("attention.sliding_window_pattern", WINDOWED | HN_LFM2 | HN_LLAMA4),
     READS("rope.freq_base_swa", WINDOWED),
-    READS("rope.dimension_count_swa", HN_GEMMA4 | HN_LAGUNA | HN_STEP35),
+    READS("rope.dimension_count_swa", HN_GEMMA4 | HN_LAGUNA | HN_STEP35 | HN_SPARK2_5),
     READS("swiglu_clamp_exp", HN_STEP35),
     READS("swiglu_clamp_shexp", HN_STEP35),
     READS("attention.key_length_swa", HN_GEMMA4),
@@ -190,14 +196,21 @@ static const known_key known[] = {
     READS("attention.max_alibi_bias", FADES),
     READS("attn_logit_softcapping", HN_GEMMA2),
     READS("final_logit_softcapping", CAPPED),
-    READS("embedding_scale", SCALED),
+    READS("embedding_scale", SCALED | HN_HRM_TEXT),
     READS("residual_scale", SCALED),
     READS("attention.scale", GRANITE),
-    READS("logit_scale", SCALED | HN_COMMAND_R | HN_COHERE2 | HN_COHERE2MOE),
+    READS("logit_scale", SCALED | TIMES_LOGITS),
+    READS("attention.clamp_kqv", CLIPPED),
     READS("attention.rope_pattern", HN_GRANITE_SWA),
     READS("attention.temperature_scale", WARM),
     READS("attention.temperature_length", HN_DEEPSEEK2 | HN_MISTRAL4),
     READS("rope.scaling.yarn_log_multiplier", HN_LLAMA | HN_MISTRAL3 | LATENT), /* of llama: Mistral's own format */
+    READS("num_loops", HN_NANBEIGE),
+    READS("skip_loop_final_norm", HN_NANBEIGE),
+    READS("hrm.layers_per_stack", HN_HRM_TEXT),
+    READS("hrm.h_cycles", HN_HRM_TEXT),
+    READS("hrm.l_cycles", HN_HRM_TEXT),
+    READS("hrm.prefix_lm", HN_HRM_TEXT), /* told in a note */
     READS("use_parallel_residual", HN_GPTNEOX),
     READS("attention.key_length_mla", LATENT),
     READS("attention.value_length_mla", LATENT),
@@ -302,7 +315,7 @@ static const known_key known[] = {
     AT(10000, "rope.freq_base_local", HN_GEMMA3N),
     AT(8192, "attention.chunk_size", HN_LLAMA4),
     AT_OWN(ONE_OVER_SQRT_D, "attention.scale", ATTN & ~GRANITE),
-    AT(0, "attention.clamp_kqv", ALL),
+    AT(0, "attention.clamp_kqv", ALL & ~CLIPPED),
     AT(0, "attention.max_alibi_bias", ALL & ~FADES),
     AT(1, "attention.output_scale", ALL),
     AT(1, "attention.value_scale", ALL),
@@ -315,9 +328,9 @@ static const known_key known[] = {
     { .suffix = "attention.rope_pattern", .families = ALL, .rule = ONLY_THIS, .of = TURNS },
     AT(0, "attn_logit_softcapping", ALL & ~HN_GEMMA2),
     AT(0, "final_logit_softcapping", ALL & ~CAPPED),
-    AT(1, "logit_scale", ALL & ~(SCALED | HN_COMMAND_R | HN_COHERE2 | HN_COHERE2MOE)),
+    AT(1, "logit_scale", ALL & ~(SCALED | TIMES_LOGITS)),
     AT(1, "residual_scale", ALL & ~SCALED),
-    AT(1, "embedding_scale", ALL & ~SCALED),
+    AT(1, "embedding_scale", ALL & ~(SCALED | HN_HRM_TEXT)),
     IDLE("use_parallel_residual", HN_STABLELM), /* whether the second half has a norm says it */
     AT(0, "use_parallel_residual", ALL & ~(HN_GPTNEOX | HN_STABLELM)),
     AT(0, "swin_norm", ALL),

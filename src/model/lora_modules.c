@@ -118,6 +118,20 @@ static const module afmoe[] = {
 static const module laguna[] = {
     SELF_ATTN, { "self_attn.g_proj", "attn_gate" }, GATED("mlp"), SHARED_IN("mlp.shared_experts"), { NULL, NULL }
 };
+static const module muse[] = { SELF_ATTN, { "self_attn.gate_proj", "attn_gate" }, GATED("mlp"), { NULL, NULL } };
+static const module spark[] = { { "self_attn.q_k_v_proj", "attn_q+attn_k+attn_v" },
+                                { "self_attn.g_proj", "attn_gate" },
+                                { "self_attn.o_proj", "attn_output" },
+                                GATED("mlp"),
+                                { NULL, NULL } };
+static const module openelm[] = { { "attn.qkv_proj", "attn_q+attn_k+attn_v" },
+                                  { "attn.out_proj", "attn_output" },
+                                  { "ffn.proj_1", "ffn_gate+ffn_up" },
+                                  { "ffn.proj_2", "ffn_down" },
+                                  { NULL, NULL } };
+static const module dbrx[] = { { "norm_attn_norm.attn.Wqkv", "attn_q+attn_k+attn_v" },
+                               { "norm_attn_norm.attn.out_proj", "attn_output" },
+                               { NULL, NULL } };
 static const module hunyuan_moe[] = { SELF_ATTN, SHARED_IN("mlp.shared_mlp"), { NULL, NULL } };
 static const module bailingmoe2[] = { { "attention.query_key_value", "attn_q+attn_k+attn_v" },
                                       { "attention.dense", "attn_output" },
@@ -220,6 +234,8 @@ static const struct names {
             HN_COHERE2 | HN_ARCEE | HN_QWEN3MOE | HN_OLMOE | HN_MINIMAX_M2 | HN_GPT_OSS | HN_MELLUM | HN_APERTUS |
             HN_SMALLTHINKER | HN_PHIMOE,
       .list = usual },
+    { .of = HN_OLMO | HN_NANBEIGE, .list = usual },
+    { .of = HN_HRM_TEXT, .list = muse },
     { .of = HN_EUROBERT | HN_LLAMA_EMBED, .list = usual, .layers = "layers." },
     { .of = HN_MODERN_BERT, .list = modern_bert, .layers = "layers." },
     { .of = HN_DECI, .list = deci },
@@ -249,6 +265,12 @@ static const struct names {
     { .of = HN_AFMOE, .list = afmoe },
     { .of = HN_LAGUNA, .list = laguna },
     { .of = HN_STEP35, .list = laguna, .layers = "model.language_model.layers." },
+    { .of = HN_MUSE_GLIMMER, .list = muse, .layers = "model.language_model.layers." },
+    { .of = HN_SPARK2_5, .list = spark },
+    { .of = HN_OPENELM, .list = openelm, .layers = "transformer.layers." },
+    { .of = HN_TALKIE,
+      .refused = "half of each head's rows have another sign in its file, and its gains are factors of its matrices" },
+    { .of = HN_DBRX, .list = dbrx, .layers = "transformer.blocks." },
     { .of = HN_GEMMA4 | HN_GEMMA3N, .list = gemma4 },
     { .of = HN_LLAMA4, .list = llama4 },
     { .of = HN_GRANITE, .list = granite },
@@ -387,8 +409,7 @@ bool hn_module_tensor(hn_lora_place *at, const hone_model *m, const char *tensor
     const char *dot = strncmp(tensor, "blk.", 4) ? NULL : strchr(tensor + 4, '.');
     long il = dot ? strtol(tensor + 4, NULL, 10) : -1;
     *at = (hn_lora_place){ .il = -1 };
-    if (!dot || il < 0 || il >= m->hp.n_layer) return false;
-    at->il = (int32_t)il;
+    if (!dot || il < 0 || il >= m->hp.n_layer || (at->il = hn_layer_of(&m->hp, (int32_t)il)) < 0) return false;
     for (const hn_slot *s = m->arch->layer; s->name; s++) {
         int64_t row;
         if (strcmp(s->name, dot + 1) || !hn_slot_is_matrix(s) || hn_bound_slot(m, at->il, s->field, &row) != s)
@@ -415,8 +436,18 @@ static bool in_order(const hn_lora_place *at)
     return !at->dealt && !at->columns.n_key;
 }
 
-/* The number after the layers' prefix, whatever stands around the language model; -1: none. *rest: what follows. */
-static int32_t layer_of(hone_str s, hone_str *rest)
+/* The second of two stacks comes behind the first in files, and has a name of its own there. */
+static void module_name(char dst[HN_LORA_NAME], const hone_model *m, const char *layers, int32_t block,
+                        const char *rest)
+{
+    const int32_t n = m->hp.n_stack;
+    if (!n) snprintf(dst, HN_LORA_NAME, "%s%d.%s", layers, (int)block, rest);
+    else snprintf(dst, HN_LORA_NAME, "model.%c_module.layers.%d.%s", block < n ? 'L' : 'H', (int)(block % n), rest);
+}
+
+/* The number after the layers' prefix, whatever stands around the language model, as a block of the file; -1: none.
+ * *rest: what follows. */
+static int32_t layer_of(const hone_model *m, hone_str s, hone_str *rest)
 {
     static const char *const around[] = { "model.", "language_model.", "backbone.", "transformer.", "gpt_neox." };
     for (size_t i = 0; i < sizeof around / sizeof *around;) {
@@ -424,6 +455,12 @@ static int32_t layer_of(hone_str s, hone_str *rest)
         if (s.len <= n || memcmp(s.ptr, around[i - 1], n)) continue;
         s.ptr += n, s.len -= n;
         i = 0;
+    }
+    int32_t first = 0;
+    if (m->hp.n_stack && s.len > sizeof "L_module." && (s.ptr[0] == 'L' || s.ptr[0] == 'H') &&
+        !memcmp(s.ptr + 1, "_module.", sizeof "_module." - 1)) {
+        first = s.ptr[0] == 'H' ? m->hp.n_stack : 0;
+        s.ptr += sizeof "L_module." - 1, s.len -= sizeof "L_module." - 1;
     }
     static const char *const lists[] = { "layers.", "h.", "blocks." };
     size_t n = 0;
@@ -437,7 +474,7 @@ static int32_t layer_of(hone_str s, hone_str *rest)
         il = 10 * il + (s.ptr[at] - '0');
     if (!n || at == n || at + 1 >= s.len || s.ptr[at] != '.') return -1;
     *rest = (hone_str){ s.ptr + at + 1, s.len - at - 1 };
-    return il;
+    return first + il;
 }
 
 const char *hn_module_outside(const char *tensor) { return strcmp(tensor, "output.weight") ? NULL : "lm_head"; }
@@ -449,23 +486,23 @@ bool hn_module_find(hn_lora_place *at, char tensor[96], bool *alone, const hone_
     *at = (hn_lora_place){ .il = -1 };
     *alone = true;
     if (is(module_name, "lm_head") || is(module_name, "embed_out")) return snprintf(tensor, 96, "output.weight") > 0;
-    int32_t il = layer_of(module_name, &rest);
+    const int32_t block = layer_of(m, module_name, &rest), il = block < 0 ? -1 : hn_layer_of(&m->hp, block);
     const module *first = NULL;
-    for (const module *k = n.list; k && il >= 0 && k->name; k++) {
-        if (!is(rest, k->name) || (il < m->hp.n_layer && !is_called_so(m, il, k))) continue;
+    for (const module *k = n.list; k && block >= 0 && k->name; k++) {
+        if (!is(rest, k->name) || (il >= 0 && !is_called_so(m, il, k))) continue;
         if (!first) first = k;
-        if (il >= m->hp.n_layer || !place_module(at, m, il, k)) continue;
+        if (il < 0 || !place_module(at, m, il, k)) continue;
         int64_t row;
         const hn_slot *s = hn_bound_slot(m, il, at->part[0].field, &row);
         if (!s) continue;
         hn_lora_place there;
-        snprintf(tensor, 96, "blk.%d.%.64s", (int)il, s->name);
+        snprintf(tensor, 96, "blk.%d.%.64s", (int)block, s->name);
         *alone = hn_module_tensor(&there, m, tensor) && same_parts(at, &there) && in_order(at);
         return true;
     }
     *at = (hn_lora_place){ .il = -1 };
     if (!first) return false; /* else the file lacks it: its name there tells */
-    return snprintf(tensor, 96, "blk.%d.%.*s.weight", (int)il, (int)strcspn(first->slots, "+/"), first->slots) > 0;
+    return snprintf(tensor, 96, "blk.%d.%.*s.weight", (int)block, (int)strcspn(first->slots, "+/"), first->slots) > 0;
 }
 
 /* Is at[n] another than those before it? */
@@ -487,7 +524,7 @@ int hn_modules_of(char name[HN_MAX_PART][HN_LORA_NAME], hn_lora_place at[HN_MAX_
         for (; k && k->name && !found; k++) {
             if (!place_module(&at[n], m, tensor->il, k)) continue;
             for (int j = 0; j < at[n].n_part; j++) found = found || at[n].part[j].field == tensor->part[i].field;
-            if (found) snprintf(name[n], HN_LORA_NAME, "%s%d.%s", names.layers, (int)tensor->il, k->name);
+            if (found) module_name(name[n], m, names.layers, hn_block_of(&m->hp, tensor->il), k->name);
         }
         if (!found) return -1;
         n += is_new(at, n);
@@ -503,7 +540,7 @@ int hn_modules_tensors(char name[HN_MAX_PART][HN_LORA_NAME], hn_lora_place at[HN
         int64_t row;
         const hn_slot *s = hn_bound_slot(m, from->il, from->part[i].field, &row);
         if (!s) return -1;
-        snprintf(name[n], HN_LORA_NAME, "blk.%d.%.64s", (int)from->il, s->name);
+        snprintf(name[n], HN_LORA_NAME, "blk.%d.%.64s", (int)hn_block_of(&m->hp, from->il), s->name);
         if (!hn_module_tensor(&at[n], m, name[n])) return -1;
         n += is_new(at, n);
     }

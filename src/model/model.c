@@ -78,6 +78,23 @@ static uint64_t idle_expert_bytes(const hone_model *m, uint64_t i)
     return n / n_expert * (n_expert - (uint64_t)m->plan[il].n_used);
 }
 
+/* What layers that are a block again read once more. */
+static uint64_t again_bytes(const hone_model *m)
+{
+    char block[32];
+    uint64_t n = 0;
+    for (int32_t il = 0; il < m->hp.n_layer; il++) {
+        if (!hn_is_again(&m->hp, il)) continue;
+        const size_t len = (size_t)snprintf(block, sizeof block, "blk.%d.", (int)hn_block_of(&m->hp, il));
+        for (uint64_t i = 0; i < hn_gguf_n_tensors(m->file); i++) {
+            const hn_gguf_tensor *t = hn_gguf_tensor_at(m->file, i);
+            if (m->bound[i] == HN_BOUND_UNUSED || t->name.len < len || memcmp(t->name.ptr, block, len)) continue;
+            n += m->packed_of && m->packed_of[i] ? m->packed_of[i]->n_bytes : t->n_bytes;
+        }
+    }
+    return n;
+}
+
 /* What all rows of an embedding take. */
 static uint64_t table_bytes(const hn_weight *w)
 {
@@ -134,6 +151,8 @@ static hone_status bind_all(hone_model *m, const char *ignore_keys, hone_error *
     for (uint64_t i = 0; i < n_tensor; i++)
         if (m->bound[i] == HN_BOUND_UNUSED) m->bytes_per_token -= hn_gguf_tensor_at(m->file, i)->n_bytes;
         else if (m->bound[i] == HN_BOUND_EXPERTS) m->bytes_per_token -= idle_expert_bytes(m, i);
+    m->again_bytes = again_bytes(m);
+    m->bytes_per_token += m->again_bytes;
     if (m->output.data != m->token_embd.data)
         m->bytes_per_token -= table_bytes(&m->token_embd) - m->token_embd.row_bytes;
     if (hn_weight_is_there(&m->ple_embd)) m->bytes_per_token -= table_bytes(&m->ple_embd) - m->ple_embd.row_bytes;

@@ -22,7 +22,8 @@ struct hone_model {
     const hn_memory_layer *memory;                 /* [n_layer] */
     hn_weight token_embd, output;                  /* output is token_embd when tied; absent where hp.both */
     hn_weight pos_embd;                            /* [n_ctx_train, n_embd], added to the former, or absent */
-    hn_weight type_embd;              /* likewise, the same row for every position: texts are of the first kind */
+    hn_weight type_embd;              /* likewise, the same row for every position: texts are of the first kind; or
+                                       * what the low one of two stacks begins with */
     hn_weight cls, cls_out, dense[2]; /* of pooled rows: tanh(cls·x), then scores; layers one after the other */
     const float *cls_norm;            /* between both of them, GELU for tanh (ModernBERT); NULL: there is none */
     const float *output_norm, *output_norm_b, *token_embd_norm, *token_embd_norm_b; /* the last two: RWKV, encoders */
@@ -49,7 +50,8 @@ struct hone_model {
     const char *type_name;
     bool has_tokenizer;
     uint64_t n_params, n_bytes, bytes_per_token; /* n_bytes: of packed tensors, what they take there */
-    uint64_t packed_bytes;                       /* of n_bytes, those in the side file */
+    uint64_t again_bytes;  /* of bytes_per_token, those of layers that run again: they are in memory once */
+    uint64_t packed_bytes; /* of n_bytes, those in the side file */
     /* the tokenizer is built at first use: opening a model needs no vocabulary */
     pthread_mutex_t vocab_mu;
     hn_vocab *vocab;             /* guarded by vocab_mu until set, then immutable */

@@ -10,13 +10,13 @@ enum { MAX_ANGLE = 16 };
 _Static_assert((int64_t)HN_MAX_CTX *MAX_ANGLE <= (int64_t)1 << 30,
                "positions times angles stay in the range of hn_sincos");
 
-static hone_status check_angles(const hone_model *m, const double *freq, hone_error *err)
+static hone_status check_angles(const hone_model *m, const hn_rope *r, hone_error *err)
 {
-    for (int32_t i = 0; i < m->hp.n_rot / 2; i++)
-        if (!(fabs(freq[i]) <= MAX_ANGLE))
+    for (int32_t i = 0; i < r->n_rot / 2; i++)
+        if (!(fabs(r->freq[i]) <= MAX_ANGLE))
             return HN_FAIL(err, HONE_E_FORMAT,
                            "%s: the keys %s.rope.* turn pair %d by %g a position, expected at most %d", m->path,
-                           m->arch->name, i, freq[i], MAX_ANGLE);
+                           m->arch->name, i, r->freq[i], MAX_ANGLE);
     return HONE_OK;
 }
 
@@ -55,9 +55,8 @@ static hone_status yarn_magnitude(hone_model *m, hn_rope *r, float factor, bool 
  * magnitude (ggml-org/llama.cpp:ggml/src/ggml-cpu/ops.cpp rope_yarn). */
 static hone_status apply_yarn(hone_model *m, hn_rope *r, float base, float factor, hone_error *err)
 {
-    hn_hparams *hp = &m->hp;
     hone_status st;
-    int32_t n = hp->n_rot, n_orig;
+    int32_t n = r->n_rot, n_orig;
     float fast, slow, ext;
     if ((st = hn_first_context(m, &n_orig, err)) != HONE_OK) return st;
     if ((st = hn_get_real(m, "rope.scaling.yarn_beta_fast", 0, 1e6, 32.0, &fast, err)) != HONE_OK) return st;
@@ -136,7 +135,8 @@ static hone_status window_width(const hone_model *m, int32_t *n, hone_error *err
     const hn_hparams *hp = &m->hp;
     char key[128];
     *n = hp->is->half_turns ? 2 * hp->n_rot : hp->n_rot;
-    if (!(hp->is->reads & (HN_READS_GEMMA | HN_READS_QUERIES))) return HONE_OK;
+    const bool own = hp->is->window_rope == HN_WINDOW_ROPE_OWN;
+    if (!own && !(hp->is->reads & (HN_READS_GEMMA | HN_READS_QUERIES))) return HONE_OK;
     const int32_t most = hp->head_dim_window ? hp->head_dim_window : hp->head_dim;
     hone_status st = hn_get_int(m, "rope.dimension_count_swa", 2, most, *n, n, err);
     if (st != HONE_OK || (*n % 2 == 0 && *n <= most)) return st;
@@ -192,17 +192,16 @@ static hone_status long_table(hone_model *m, float base, double scale, bool yarn
     hp->rope[HN_ROPE_LONG].n_rot = hp->n_rot;
     hp->rope[HN_ROPE_LONG].mscale = hp->rope[HN_ROPE_ALL].mscale;
     if ((st = make_table(m, &hp->rope[HN_ROPE_LONG], base, m->rope_factors_long, scale, err)) != HONE_OK) return st;
-    return check_angles(m, hp->rope[HN_ROPE_LONG].freq, err);
+    return check_angles(m, &hp->rope[HN_ROPE_LONG], err);
 }
 
-/* A table of that base, scaled as the file says. */
+/* A table of r->n_rot and that base, scaled as the file says. */
 static hone_status scaled_table(hone_model *m, hn_rope *r, float base, float factor, bool yarn, hone_error *err)
 {
-    r->n_rot = m->hp.n_rot;
     hone_status st = make_table(m, r, base, m->rope_factors, yarn ? 1.0 : 1.0 / (double)factor, err);
     if (st == HONE_OK) st = hn_get_real(m, "rope.scaling.attn_factor", 0, 1e6, 1.0, &r->mscale, err);
     if (st == HONE_OK && yarn) st = apply_yarn(m, r, base, factor, err);
-    return st == HONE_OK ? check_angles(m, r->freq, err) : st;
+    return st == HONE_OK ? check_angles(m, r, err) : st;
 }
 
 hone_status hn_rope_tables(hone_model *m, hone_error *err)
@@ -216,10 +215,12 @@ hone_status hn_rope_tables(hone_model *m, hone_error *err)
     if ((st = hn_rope_scaling(m, &factor, &yarn, err)) != HONE_OK) return st;
     st = check_factors(m, factors, m->rope_factors_long ? "rope_factors_short" : "rope_freqs", err);
     if (st != HONE_OK) return st;
+    hp->rope[0].n_rot = hp->n_rot;
     if ((st = scaled_table(m, &hp->rope[0], base, factor, yarn, err)) != HONE_OK) return st;
     if ((st = long_table(m, base, 1.0 / (double)factor, yarn, err)) != HONE_OK) return st;
-    if (hp->window_base != 0) {
+    if (hp->window_base != 0 || (hp->window && hp->is->window_rope == HN_WINDOW_ROPE_OWN)) {
         if ((st = get_base(m, "rope.freq_base_swa", (double)base, &base, err)) != HONE_OK) return st;
+        if ((st = window_width(m, &hp->rope[HN_ROPE_WINDOW].n_rot, err)) != HONE_OK) return st;
         return scaled_table(m, &hp->rope[HN_ROPE_WINDOW], base, factor, yarn, err);
     }
     if (!hp->window || hp->is->window_rope != HN_WINDOW_ROPE_PLAIN) return HONE_OK;

@@ -37,7 +37,8 @@ static void each_of_layer(const hone_model *m, hn_weight_fn *fn, void *arg, int3
 
 void hn_each_weight(const hone_model *m, hn_weight_fn *fn, void *arg)
 {
-    for (int32_t il = 0; il < m->hp.n_layer; il++) each_of_layer(m, fn, arg, il);
+    for (int32_t il = 0; il < m->hp.n_layer; il++)
+        if (!hn_is_again(&m->hp, il)) each_of_layer(m, fn, arg, il);
     if (hn_weight_is_there(&m->output) && m->output.data != m->token_embd.data) fn(arg, &m->output, -1);
 }
 

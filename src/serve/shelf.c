@@ -548,7 +548,10 @@ static void load_locked(hn_book *b)
     pthread_mutex_unlock(&s->lock);
     hone_status st = open_model(b, &err);
     pthread_mutex_lock(&s->lock);
-    if (st == HONE_OK) b->weights = b->info.bytes_per_token;
+    if (st == HONE_OK) { /* of layers that run several times, once */
+        const uint64_t read = b->info.bytes_per_token, all = b->info.n_bytes;
+        b->weights = read < all ? read : all;
+    }
     bool waits = st == HONE_OK && is_crowded(b);
     pthread_mutex_unlock(&s->lock);
     if (st == HONE_OK && !waits) st = furnish(b, &err);

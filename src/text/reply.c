@@ -287,7 +287,11 @@ static hone_status read_header(hn_reply *r, hone_error *err)
     while (n_role && is_blank(*h)) h++, n_role--;
     bool call = is_call(r);
     if (n_role && !begins(h, n_role, "assistant") && !r->prompting) r->end = HONE_REPLY_TURN; /* another speaks */
-    else if (call && !r->prompting && (r->kit || r->silent)) return header_call(r, err);
+    else if (strcmp(r->f->kind, "recipient") == 0) { /* to itself, to the user, or to a tool, which the text calls */
+        static const char to_self[] = "to=self";
+        const bool thought = memmem(r->header, r->n_header, to_self, sizeof to_self - 1);
+        enter(r, thought ? HN_REPLY_REASONING : HN_REPLY_TEXT, thought);
+    } else if (call && !r->prompting && (r->kit || r->silent)) return header_call(r, err);
     else if (call) enter(r, HN_REPLY_CALL, false);
     else if (!n_channel || begins(channel, n_channel, "final")) enter(r, HN_REPLY_TEXT, false);
     else if (begins(channel, n_channel, "commentary")) enter(r, HN_REPLY_COMMENTARY, false);

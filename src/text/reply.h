@@ -48,7 +48,7 @@ enum { HN_REPLY_MARKS = 32, HN_REPLY_END = 48 };
 typedef struct hn_reply_format {
     hn_reply_mark mark[HN_REPLY_MARKS];
     int n;
-    const char *kind;       /* "tags", "harmony", "channel", "begin" */
+    const char *kind;       /* "tags", "harmony", "recipient", "channel", "begin" */
     char end[HN_REPLY_END]; /* text that ends a turn; "": the end tokens do */
     int32_t end_id;         /* token that does, beside the vocabulary's own; -1: none */
     bool derived;           /* the reasoning marks were seen in a rendering, and not only in the table */

@@ -118,6 +118,16 @@ static void make_harmony(hn_reply_format *f, const hn_vocab *v)
     add(f, v, "<|end|>", HN_REPLY_FINISH, FROM_ANY);
 }
 
+/* Muse Glimmer: <|start|>assistant to=self<|message|>…<|eom|><|start|>assistant to=user<|message|>…<|eot|> */
+static void make_recipient(hn_reply_format *f, const hn_vocab *v)
+{
+    f->kind = "recipient";
+    add(f, v, "<|start|>", HN_REPLY_START, FROM_ANY);
+    add(f, v, "<|message|>", HN_REPLY_BODY, FROM_HEADER);
+    add(f, v, "<|eom|>", HN_REPLY_START, FROM_ANY); /* another message follows */
+    add(f, v, "<|eot|>", HN_REPLY_FINISH, FROM_ANY);
+}
+
 /* Gemma 4: <|channel>thought\n…<channel|>answer */
 static void make_channel(hn_reply_format *f, const hn_vocab *v)
 {
@@ -321,6 +331,7 @@ hone_status hn_reply_format_make(hn_reply_format *out, const hn_jinja *t, hone_s
     *out = (hn_reply_format){ .kind = "tags", .end_id = -1 };
     hone_status st = HONE_OK;
     if (contains(source, "<|channel|>") && contains(source, "<|message|>")) make_harmony(out, v);
+    else if (contains(source, "to=self<|message|>") && contains(source, "<|eom|>")) make_recipient(out, v);
     else if (contains(source, "<|channel>") && contains(source, "<channel|>")) make_channel(out, v);
     else if (contains(source, "<|begin|>") && contains(source, "<|think|>") && contains(source, "<|content|>"))
         make_begin(out, v);

@@ -105,6 +105,7 @@ def like(name, **cfg):
 # AutoModelForCausalLM does not know.
 LATENT = dict(families.LATENT, moe_intermediate_size=28, q_lora_rank=22)
 MIXED = {
+    "muse-glimmer-yarn": dict(like("muse-glimmer", **families.rope(1e4, **YARN)), bare=True),
     "kimi-linear": dict(cls="KimiLinear", arch="kimi-linear", bare=True, cfg=dict(
         families.LATENT, num_hidden_layers=4, moe_intermediate_size=28, num_experts=8, num_experts_per_token=3,
         linear_head_dim=16, linear_num_heads=6, mlp_layer_types=["dense", "sparse", "sparse", "sparse"],
@@ -172,8 +173,7 @@ def built(row, c, **how):
         module = importlib.import_module("transformers.models.%s.modeling_%s" % (row["at"][0], row["at"][0]))
         return getattr(module, row["at"][1])._from_config(c, attn_implementation="eager", **how)
     if "around" not in row:
-        model = transformers.AutoModelForCausalLM.from_config(c, attn_implementation="eager", **how)
-        return model
+        return families.model_of(transformers, row, c, attn_implementation="eager", **how)
     return getattr(transformers, row["around"] + "ForConditionalGeneration")._from_config(
         around(row, c), attn_implementation="eager")
 
@@ -183,7 +183,7 @@ def filled(model, row, name, seed):
     if "around" not in row:
         return families.fill(model, row, [seed, zlib.crc32(name.encode())])
     c = families.config(transformers, row)
-    text = families.causal(transformers, row, c)
+    text = families.model_of(transformers, row, c, attn_implementation="eager")
     state = families.fill(text, row, [seed, zlib.crc32(name.encode())])
     own = model.state_dict()
     for n, x in state.items():

@@ -54,14 +54,15 @@ def merged(tensors, pairs):
     out = dict(tensors)
     for n, (a, b) in pairs.items():
         w = np.asarray(out[n], np.float64)
-        out[n] = w + (ALPHA / RANK * (b.astype(np.float64) @ a.astype(np.float64)))
+        factor = float(np.reshape(tensors.get(n.replace(".weight", ".scale"), 1.0), -1)[0])  # beside the adapter, as in merged files
+        out[n] = w + (ALPHA / RANK * (b.astype(np.float64) @ a.astype(np.float64))) / factor
     return out
 
 
 # ---- PEFT folders: Hugging Face's modules, written down here a second time -------------------------------------------
 
-PERMUTED = {"llama", "mistral3", "smollm3", "granite", "granitemoe", "granitehybrid", "granite_swa", "arcee", "deepseek", "deci"}
-REFUSED = {"falcon-h1"}
+PERMUTED = {"llama", "mistral3", "smollm3", "granite", "granitemoe", "granitehybrid", "granite_swa", "arcee", "deepseek", "deci", "muse-glimmer", "olmo", "nanbeige"}
+REFUSED = {"falcon-h1", "talkie", "plamo3"}
 QKV = ("self_attn.q_proj", "attn_q"), ("self_attn.k_proj", "attn_k"), ("self_attn.v_proj", "attn_v")
 ATTN = QKV + (("self_attn.o_proj", "attn_output"),)
 
@@ -81,6 +82,7 @@ SHARED["qwen35"], SHARED["qwen35moe"] = DELTA, SHARED["qwen35moe"] + DELTA
 SHARED["qwen4exp"] += DELTA + tuple(("%s_hyper_connection.%s" % (h, m), "hc_%s_%s" % (g, t)) for h, g in (("attn", "attn"), ("mlp", "ffn")) for m, t in (
     ("input_mix_weight_down", "down"), ("input_mix_weight_up", "up"), ("block_inject_weight", "inject"))) + (
     ("self_attn.indexer.index_qk_proj", "indexer.q_proj indexer.k_proj"), ("ple.key_proj", "ple_key"), ("ple.value_proj", "ple_value"))
+SHARED["muse-glimmer"] = SHARED["hrm_text"] = (("self_attn.gate_proj", "attn_gate"),)
 SHARED["laguna"] += (("self_attn.g_proj", "attn_gate"),)
 SHARED["step35"] += (("self_attn.g_proj", "attn_gate"),)
 SHARED["granite_swa"] = (("shared_mlp.input_linear", "ffn_gate_shexp ffn_up_shexp"), ("shared_mlp.output_linear", "ffn_down_shexp"))
@@ -102,6 +104,10 @@ MODULES = {
     "exaone": tuple(("attn.attention." + h, g) for h, g in (("q_proj", "attn_q"), ("k_proj", "attn_k"), ("v_proj", "attn_v"),
                                                             ("out_proj", "attn_output"))) +
     (("mlp.c_fc_0", "ffn_gate"), ("mlp.c_fc_1", "ffn_up"), ("mlp.c_proj", "ffn_down")),
+    "spark2_5": (("self_attn.q_k_v_proj", "attn_q attn_k attn_v"), ATTN[3], ("self_attn.g_proj", "attn_gate")) + glu_of("mlp"),
+    "openelm": (("attn.qkv_proj", "attn_q attn_k attn_v"), ("attn.out_proj", "attn_output"), ("ffn.proj_1", "ffn_gate ffn_up"),
+                ("ffn.proj_2", "ffn_down")),
+    "dbrx": (("norm_attn_norm.attn.Wqkv", "attn_q attn_k attn_v"), ("norm_attn_norm.attn.out_proj", "attn_output")),
     "chatglm": ATTN + GATE_UP, "nemotron": ATTN + UP_DOWN,
     "bailingmoe2": (("attention.query_key_value", "attn_q attn_k attn_v"), ("attention.dense", "attn_output")) + glu_of("mlp"),
     "arcee": ATTN + UP_DOWN, "llama4": ATTN + glu_of("feed_forward"),
@@ -118,11 +124,19 @@ MODULES = {
 MODULES["starcoder"] = MODULES["gpt2"]
 MODULES["lfm2moe"], MODULES["mistral4"] = MODULES["lfm2"], MODULES["deepseek2"]
 LAYERS = {"gptneox": "gpt_neox.layers.", "gpt2": "transformer.h.", "starcoder": "transformer.h.", "exaone": "transformer.h.", "mamba2": "backbone.layers.", "nemotron_h": "backbone.layers.",
-          "gemma3": "model.language_model.layers.", "step35": "model.language_model.layers.", "qwen3": "layers."}
+          "openelm": "transformer.layers.", "dbrx": "transformer.blocks.",
+          "muse-glimmer": "model.language_model.layers.", "step35": "model.language_model.layers.",
+          "gemma3": "model.language_model.layers.", "qwen3": "layers."}
 OTHERS = {a: "model.layers." for a in ("gemma3", "qwen3", "nemotron_h")}  # as hone writes them
 
 
-def modules_of(arch, tensors, n_layer):
+def layer_name(arch, keys, il):
+    if arch == "hrm_text":  # the high stack's blocks stand behind the low one's
+        return "model.%s_module.layers.%d" % ("LH"[il // keys[arch + ".hrm.layers_per_stack"]], il % keys[arch + ".hrm.layers_per_stack"])
+    return "%s%d" % (LAYERS.get(arch, "model.layers."), il)
+
+
+def modules_of(arch, keys, tensors, n_layer):
     """module -> names of tensors in the split layout, whose rows it has."""
     out = {}
     for il in range(n_layer):
@@ -131,7 +145,7 @@ def modules_of(arch, tensors, n_layer):
                 module = "self_attn.linear_attn"
             names = ["blk.%d.%s.weight" % (il, p) for p in parts.split()]
             if all(n in tensors and tensors[n].ndim == 2 for n in names):
-                out["%s%d.%s" % (LAYERS.get(arch, "model.layers."), il, module)] = names
+                out["%s.%s" % (layer_name(arch, keys, il), module)] = names
     return out
 
 
@@ -200,7 +214,7 @@ def peft_case(run, arch, d, layout, tokens, plain, n_ctx, rng, count):
     folder, back, gguf = (os.path.join(run.folder, n) for n in ("peft", "back", "peft.gguf"))
     shutil.rmtree(folder, ignore_errors=True)
     shutil.rmtree(back, ignore_errors=True)
-    modules, tensors = modules_of(arch, d.tensors, d.keys[arch + ".block_count"]), dict(d.tensors)
+    modules, tensors = modules_of(arch, d.keys, d.tensors, d.keys[arch + ".block_count"]), dict(d.tensors)
     pairs = {}
     for m, names in modules.items():
         if rng.random() < 0.2:
@@ -250,7 +264,8 @@ class Run:
                "-c", str(n_ctx), *extra]
         p = subprocess.run(cmd, capture_output=True, check=False, stdin=subprocess.DEVNULL)
         if p.returncode:
-            return None, p.stderr.decode(errors="replace").strip().split("\n")[0]
+            lines = p.stderr.decode(errors="replace").strip().split("\n")
+            return None, next((x for x in lines if "note:" not in x), lines[0])
         return np.frombuffer(p.stdout, "<f4").astype(np.float64).reshape(len(tokens), -1), ""
 
 

@@ -459,7 +459,8 @@ def family_reference(name, args, ids):
     row = families.FAMILIES[name]
     with exact():
         c = families.config(transformers, row)
-        model = families.causal(transformers, row, c, experts_implementation="eager").double().eval()
+        model = families.model_of(transformers, row, c, attn_implementation="eager",
+                                  experts_implementation="eager").double().eval()
         state = families.fill(model, row, [args.seed, zlib.crc32(name.encode())])
         ref = transformers_logits(model, ids)
     return (*families.exported(row, c, state), ref)

@@ -245,6 +245,9 @@ DENSE = {
     "bloom": dict(ln=True, ln_bias=True, gate=False, bias=("q", "k", "v", "output"), mha=True, alibi=True),
     "mpt": dict(ln=True, gate=False, bias_opt=("q", "k", "v", "output"), mha=True, alibi=True),
     "refact": dict(alibi=True),
+    "muse-glimmer": dict(sandwich=True, window=True, qk="head", bias_opt=("q", "k", "v", "output")), "olmo": dict(ln=True, bare=True),
+    "nanbeige": dict(freqs=True, bias_opt=("q", "k", "v", "output")), "hrm_text": dict(bare=True), "talkie": dict(bare=True, tied=False), "plamo3": dict(sandwich=True, window="opt", qk="head"),
+    "spark2_5": dict(window="list", partial=True, bias_opt=("q", "k", "v", "output")),
     "exaone": dict(freqs=True), "chatglm": dict(partial=True, bias_opt=("q", "k", "v")),
 }
 
@@ -256,14 +259,16 @@ def scalars(d):
         d.key("embedding_scale", d.real(0.5, 12))
         d.key("residual_scale", d.real(0.2, 1))
         d.key("logit_scale", d.real(0.5, 8))
-    if arch in ("command-r", "cohere2", "cohere2moe"):
+    if arch in ("command-r", "cohere2", "cohere2moe", "muse-glimmer", "talkie"):
         d.key("logit_scale", d.real(0.05, 1))
     if arch == "gemma2":
         d.key("attn_logit_softcapping", d.real(1, 50))
         d.key("final_logit_softcapping", d.real(3, 30))
-    if arch == "gemma3" and d.chance(0.3):
+    if arch in ("mpt", "olmo") and d.chance(0.5) or arch == "dbrx":
+        d.key("attention.clamp_kqv", d.real(0.3, 1.5))
+    if arch == "gemma3" and d.chance(0.3) or arch == "muse-glimmer" and d.chance(0.7):
         d.key("final_logit_softcapping", d.real(3, 30))
-    if arch in ("gemma2", "gemma3", "olmo2", "cohere2") and d.chance(0.5) or arch in ("exaone4", "gpt-oss") and \
+    if arch in ("gemma2", "gemma3", "olmo2", "cohere2", "muse-glimmer", "plamo3") and d.chance(0.5) or arch in ("exaone4", "gpt-oss") and \
             d.chance(0.3):
         d.key("rope.freq_base_swa", d.pick(*BASES))
     if arch == "gptneox":
@@ -311,8 +316,13 @@ def dense(d):
     scalars(d)
     if arch == "exaone4" and n_layer == 64:
         d.key("attention.sliding_window", d.between(1, 20))
-    if o.get("window") is True or o.get("window") and d.chance(0.6):
-        window(d, n_layer)
+    if o.get("window") in (True, "list") or o.get("window") and d.chance(0.6):
+        window(d, n_layer, o["window"] == "list")
+    if arch == "spark2_5":
+        if d.chance(0.7):
+            d.key("rope.freq_base_swa", d.pick(*BASES))
+        if d.chance(0.7):
+            d.key("rope.dimension_count_swa", 2 * d.between(1, width // 2))
     if arch == "granite":
         turns(d)
     if arch == "mistral3":
@@ -334,20 +344,39 @@ def dense(d):
         d.bias("output", d.tensors["token_embd.weight"].shape[0])
     if arch == "stablelm":
         d.key("use_parallel_residual", bool(parallel or d.chance(0.5)))  # said of the others, too
+    if o.get("bare"):  # no norm has weights
+        d.tensors.pop("output_norm.weight")
+    if arch == "nanbeige" and d.chance(0.9):
+        d.key("num_loops", d.pick(1, 2, 2, 3))
+    if arch == "nanbeige" and d.chance(0.7):
+        d.key("skip_loop_final_norm", bool(d.chance(0.5)))
+    if arch == "hrm_text":
+        n_layer = stacks(d, n_embd)
     routed = None
     if o.get("experts") and d.chance(0.4):  # Mixtral, and what follows it: an expert is as wide as the key of all says
         routed = expert_keys(d, width=d.chance(0.3))
         d.key("feed_forward_length", routed[1])
     for il in range(n_layer):
         b = "blk.%d." % il
-        if o.get("pre", True):
+        if o.get("pre", True) and not o.get("bare"):
             d.norm(b + "attn_norm", n_embd, o.get("ln_bias"))
             if not parallel:
                 d.norm(b + o.get("pre2", "ffn_norm"), n_embd, o.get("ln_bias"))
         if o.get("sandwich"):
             d.norm(b + "post_attention_norm", n_embd)
             d.norm(b + "post_ffw_norm", n_embd)
+        if arch == "plamo3":  # whose files have them without .weight
+            for name in ("post_attention_norm", "post_ffw_norm"):
+                d.tensors[b + name] = d.tensors.pop(b + name + ".weight")
         attention(d, il, n_embd, n_head, n_kv, width, bias, o.get("qk"))
+        if arch in ("muse-glimmer", "spark2_5", "hrm_text"):
+            d.mat(b + "attn_gate", n_embd, n_head * (1 if arch == "spark2_5" else width))
+        if arch == "talkie":
+            d.tensors[b + "attn_q_norm.weight"] = d.values((n_head, 1), 0.5, 1)
+            d.tensors[b + "layer_output_scale.weight"] = d.values(1, 0.5)
+            for part in ("attn_output", "ffn_down"):
+                if d.chance(0.7):
+                    d.tensors[b + part + ".scale"] = d.values(1, 0.3, 0.8)
         if normed:
             for part, n in (("q", n_head), ("k", n_kv)):
                 d.tensors[b + "attn_%s_norm.weight" % part] = d.values((n, width), 0.3, 1)
@@ -355,6 +384,38 @@ def dense(d):
             experts(d, il, n_embd, *routed)
         else:
             glu(d, il, n_embd, n_ff, "", o.get("gate", True), o.get("ff_bias", o.get("ln_bias")))
+
+
+def stacks(d, n_embd):
+    """Two of so many blocks, which take turns. Returns how many blocks there are."""
+    n, high, low = d.between(1, 3), d.between(1, 2), d.between(1, 3)
+    d.key("block_count", n * high * (low + 1))
+    d.key("hrm.layers_per_stack", n)
+    d.key("hrm.h_cycles", high)
+    d.key("hrm.l_cycles", low)
+    if d.chance(0.8):
+        d.key("embedding_scale", d.real(0.5, 12))
+    if d.chance(0.5):
+        d.key("hrm.prefix_lm", bool(d.chance(0.5)))
+    d.tensors["hrm.z_l_init"] = d.values(n_embd, 1.0)
+    return 2 * n
+
+
+def openelm(d):
+    """qwen3, whose layers differ in heads of queries, of keys, and in width."""
+    n_embd, n_layer = body(d)
+    width = 64 if d.unit else 2 * d.between(1, 20)
+    kv = d.key("attention.head_count_kv", [d.unit // 64 or d.between(1, 3) for _ in range(n_layer)])
+    n_head = d.key("attention.head_count", [g * d.between(1, 3) for g in kv])
+    n_ff = d.key("feed_forward_length", [d.width(5, 130) for _ in range(n_layer)])
+    d.key("attention.key_length", width)
+    d.key("attention.value_length", width)
+    rope(d, width)
+    for il in range(n_layer):
+        d.norm("blk.%d.attn_norm" % il, n_embd)
+        d.norm("blk.%d.ffn_norm" % il, n_embd)
+        attention(d, il, n_embd, n_head[il], kv[il], width, (), "head")
+        glu(d, il, n_embd, n_ff[il])
 
 
 def xielu(d, n_layer):
@@ -425,6 +486,7 @@ MOE = {
     "laguna": dict(qk="head", window="opt", func=(1, 2), norm=True, scale=True, probs=True, shared="length", lead=True,
                    partial=True, heads=True),
     "step35": dict(qk="head", tied=False, func=(1, 2), norm=True, scale=True, probs=True, shared="length", lead=True, heads=True),
+    "dbrx": dict(ln=True, pre2="attn_output_norm", width=False),
     "cohere2moe": dict(ln=True, window=True, func=(1, 2), norm=True, scale=True, shared="length", lead=True, parallel=True),
     "phimoe": dict(ln=True, bias=("q", "k", "v", "output"), width=False, tied=False),
     "afmoe": dict(qk="head", window=True, func=(1, 2), norm=True, scale=True, probs=True, shared="count", lead=True),
@@ -472,7 +534,7 @@ def step_keys(d, n_layer, width):
 
 def moe(d):
     o, arch = MOE[d.arch], d.arch
-    ln, ln_bias = o.get("ln") and (arch == "phimoe" or d.chance(0.6)), arch == "phimoe"
+    ln, ln_bias = o.get("ln") and (arch != "cohere2moe" or d.chance(0.6)), arch == "phimoe"
     n_embd, n_layer = body(d, o.get("tied"), ln, None, ln_bias)
     n_head, n_kv, width = heads(d, o.get("mha"))
     width = max(width, 4 if arch == "step35" else 0)  # of which half turns
@@ -1377,10 +1439,10 @@ def rewritten(d, name, keys, t):
 
 # phi3 and gptneox, gpt2 have one way only in the field; the rest is split.
 USUAL = {"bloom": ("qkv",), "mpt": ("qkv",), "phi3": ("qkv", "gate_up"), "glm4": ("gate_up",), "gptneox": ("qkv",), "gpt2": ("qkv",), "starcoder": ("qkv",),
-         "chatglm": ("qkv", "gate_up"), "bailingmoe2": ("qkv",),
+         "chatglm": ("qkv", "gate_up"), "spark2_5": ("qkv",), "openelm": ("qkv",), "plamo3": ("qkv", "gate_up"), "dbrx": ("qkv",), "bailingmoe2": ("qkv",),
          "minicpm3": ("kv_b",), "mistral4": ("gate_up_exps",), "gemma4": ("gate_up_exps",)}
 
-FAMILIES = {"deci": deci, **{a: dense for a in DENSE}, **{a: moe for a in MOE}, "deepseek2": deepseek2, "mistral4": deepseek2,
+FAMILIES = {"deci": deci, "openelm": openelm, **{a: dense for a in DENSE}, **{a: moe for a in MOE}, "deepseek2": deepseek2, "mistral4": deepseek2,
             "minicpm3": minicpm3,
             "qwen3next": gdn, "qwen35": gdn, "qwen35moe": gdn, "qwen4exp": gdn, "mamba2": mamba2, "mamba": old_mamba, "jamba": jamba, "falcon-h1": falconh1,
             "granitehybrid": granitehybrid, "nemotron_h": nemotron, "nemotron_h_moe": nemotron, "lfm2": lfm2,

@@ -28,7 +28,7 @@ UNREAD = {("phi3", "attention.sliding_window"), ("exaone4", "attention.sliding_w
           ("nemotron_h_moe", "expert_gating_func"), ("llama4", "expert_gating_func"),
           ("gemma4", "expert_weights_scale"),
           ("llama4", "rope.scaling.attn_factor"), ("hunyuan-dense", "rope.scaling.attn_factor"),
-          ("maincoder", "rope.scaling.attn_factor"),
+          ("maincoder", "rope.scaling.attn_factor"), ("talkie", "rope.scaling.attn_factor"),
           ("gemma-embedding", "final_logit_softcapping"), ("gemma-embedding", "attention.causal"),
           ("bloom", "attention.max_alibi_bias"), ("mpt", "attention.max_alibi_bias"),  # what it is without the key
           ("refact", "attention.max_alibi_bias"), ("jina-bert-v2", "attention.max_alibi_bias"),
@@ -39,7 +39,7 @@ ALSO = {"attn_qkv.weight": "attn_q.weight", "attn_kv_b.weight": "attn_k_b.weight
         "ffn_gate_up_exps.weight": "ffn_gate_exps.weight"}
 
 WINDOWED = ("gemma2", "gemma3", "olmo2", "exaone4", "cohere2", "gpt-oss", "mellum", "exaone-moe", "afmoe", "smallthinker", "cohere2moe",
-            "granite_swa", "laguna", "step35")
+            "granite_swa", "laguna", "step35", "muse-glimmer", "spark2_5", "plamo3")
 
 FIRST_SEES = ("smallthinker", "cohere2moe", "modern-bert", "granite_swa", "laguna")  # the first of so many layers everything; of 0 none
 
@@ -67,7 +67,8 @@ IMPOSSIBLE = {
     "attention.indexer.top_k": ("+1", 0), "ple.ngram_size": (0, 1, BIG), "ple.heads_per_ngram": (0, BIG),
     "ple.conv_kernel": ("+1", 0, BIG), "ple.eos_token_id": (BIG,),
     "attention.shared_kv_layers": (1000,), "full_attention_interval": (0,),
-    "nextn_predict_layers": (100000, BIG),
+    "nextn_predict_layers": (100000, BIG), "num_loops": (0, BIG), "hrm.layers_per_stack": ("+1", 0, BIG),
+    "hrm.h_cycles": ("+1", 0, BIG), "hrm.l_cycles": ("+1", 0, BIG),
     "attention.temperature_scale": (NAN,), "rope.scaling.original_context_length": (0,),
 }
 NO_HEADS = {a: {"attention.head_count", "feed_forward_length"} for a in ("mamba", "mamba2")}
@@ -121,11 +122,11 @@ def only_windows(arch, keys):
     """Every layer has the window: what rope.scaling says is for the others, in families that do not scale there."""
     if arch + ".attention.sliding_window" not in keys:
         return False
-    pattern = keys.get(arch + ".attention.sliding_window_pattern", 6 if arch == "gemma-embedding" else 4)
+    pattern = keys.get(arch + ".attention.sliding_window_pattern", {"gemma-embedding": 6, "plamo3": 8}.get(arch, 4))
     n = keys[arch + ".block_count"]
     if arch == "modern-bert":  # the first of so many sees everything; of none, none does
         return pattern in (0, [True] * n)
-    return arch in ("olmo2", "mellum", "gemma3n", "gemma4", "gemma-embedding", "laguna", "step35") and (pattern > n if isinstance(pattern, int) else all(pattern))
+    return arch in ("olmo2", "mellum", "gemma3n", "gemma4", "gemma-embedding", "laguna", "step35", "plamo3") and (pattern > n if isinstance(pattern, int) else all(pattern))
 
 
 def without_effect(arch, keys, short):

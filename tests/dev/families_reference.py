@@ -24,7 +24,8 @@ GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden"
 # ---- what the architecture string decides; everything else is decided by keys and by which tensors there are -----
 NORM_ROPE = {"llama", "deepseek2", "mistral4", "mistral3", "llama4", "smollm3", "granite", "granitemoe",
              "granitehybrid", "granite_swa", "glm4", "ernie4_5", "ernie4_5-moe", "command-r", "cohere2", "arcee", "chatglm",
-             "deepseek", "deci", "maincoder", "cohere2moe", "llama-embed"}
+             "deepseek", "deci", "maincoder", "cohere2moe", "llama-embed", "muse-glimmer", "olmo",
+             "nanbeige"}
 ALIBI = {"bloom", "mpt", "refact", "jina-bert-v2"}
 NO_ROPE = {"gpt2", "starcoder", "mamba", "jamba", "mamba2", "nemotron_h", "nemotron_h_moe", "kimi-linear", "bert"} | ALIBI
 BERTS = {"bert", "nomic-bert", "nomic-bert-moe", "jina-bert-v2", "jina-bert-v3"}  # norms of the stream
@@ -33,14 +34,15 @@ GELU = {"bloom", "gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "starcoder2",
         "gemma-embedding"}
 RELU2 = {"arcee", "nemotron", "nemotron_h", "nemotron_h_moe"}
 LAYER_NORM = {"bloom", "mpt", "command-r", "cohere2", "starcoder2", "gptneox", "gpt2", "starcoder", "phi2", "stablelm", "nemotron",
-              "orion", "phimoe", "modern-bert"} | BERTS
+              "orion", "phimoe", "modern-bert", "olmo", "dbrx"} | BERTS
 FULL_QK_NORM = {"olmo2", "olmoe", "minimax-m2"}
-NORM_AFTER_ROPE = {"hunyuan-dense", "hunyuan-moe", "llama4", "maincoder"}
+NORM_AFTER_ROPE = {"talkie", "hunyuan-dense", "hunyuan-moe", "llama4", "maincoder"}
 EMB_SQRT = {"gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "gemma-embedding", "afmoe"}
-WINDOW_PERIOD = {"gemma2": 2, "gpt-oss": 2, "gemma3": 6, "cohere2": 4, "olmo2": 4, "gemma3n": 5, "gemma-embedding": 6,
+WINDOW_PERIOD = {"spark2_5": 0, "gemma2": 2, "gpt-oss": 2, "gemma3": 6, "cohere2": 4, "olmo2": 4, "gemma3n": 5, "gemma-embedding": 6,
                  "mellum": 4, "exaone-moe": 4, "afmoe": 4, "smallthinker": 4, "cohere2moe": 4, "modern-bert": 3,
-                 "granite_swa": 4, "laguna": 4, "step35": 4}
-UNSCALED_WINDOWS = {"gemma3", "gemma3n", "gemma4", "olmo2", "gemma-embedding", "mellum", "modern-bert", "laguna", "step35"}
+                 "granite_swa": 4, "laguna": 4, "step35": 4, "muse-glimmer": 4, "plamo3": 8}
+UNSCALED_WINDOWS = {"gemma3", "gemma3n", "gemma4", "olmo2", "gemma-embedding", "mellum", "modern-bert", "laguna", "step35", "plamo3"}
+PLAIN_NORMS = {"olmo", "hrm_text", "talkie"}  # without weights
 QWEN_GDN = {"qwen3next", "qwen35", "qwen35moe", "qwen4exp"}
 # MoE: (score function, normalise); None: the file's key says it.
 ROUTE = {"qwen2moe": (1, False), "jamba": (1, False), "deepseek": (1, None), "bailingmoe2": (None, None), "olmoe": (1, False),
@@ -147,6 +149,8 @@ class Model:
 
     def mul(self, il, name, x):
         y = x @ self.w(il, name).T
+        if self.arch == "talkie":
+            y = y * self.t.get("blk.%d.%s.scale" % (il, name), np.ones(1)).reshape(-1)[0]
         b = self.b(il, name)
         return y if b is None else y + b
 
@@ -154,10 +158,13 @@ class Model:
         """The family's norm over the last dimension, by the tensor's name."""
         stem = name if il is None else "blk.%d.%s" % (il, name)
         w = self.t.get(stem + ".weight", self.t.get(stem))
+        if w is None and self.arch in PLAIN_NORMS:
+            w = 1.0
         if w is None:
             raise KeyError("no tensor " + stem)
         if not self.ln:
-            return rms(x, w, self.eps)
+            own = self.arch == "muse-glimmer" and name.startswith("post_")
+            return rms(x, w, 1e-8 if own else self.eps)
         c = x - np.mean(x, -1, keepdims=True)
         y = c / np.sqrt(np.mean(c * c, -1, keepdims=True) + self.eps) * w
         return y + self.t[stem + ".bias"] if stem + ".bias" in self.t else y
@@ -210,7 +217,7 @@ class Model:
             return (il + 1) % 4 != 0
         if self.arch == "cohere2moe" and il < self.key("leading_dense_block_count", 0):
             return True
-        if self.arch in ("cohere2", "exaone-moe", "afmoe", "cohere2moe") or self.arch == "smallthinker" and self.window():
+        if self.arch in ("cohere2", "exaone-moe", "afmoe", "cohere2moe", "muse-glimmer") or self.arch == "smallthinker" and self.window():
             return self.windowed(il)
         if self.arch == "exaone4" and self.n_layer == 64:
             return self.windowed(il)
@@ -360,6 +367,8 @@ class Model:
         if self.arch == "llama4":
             plain = self.has_rope(il) and self.key("expert_count", 0) != 128
             return rms(x, None, self.eps) if plain else x
+        if self.arch == "talkie":  # a number for each head of queries
+            return rms(x, None, self.eps) * (self.w(il, name).reshape(-1, 1) if name == "attn_q_norm" else 1)
         if not self.has(il, name):
             return x
         if self.arch in ("command-r", "stablelm"):  # each head has weights of its own
@@ -375,6 +384,9 @@ class Model:
         q, k, v, gate = self.qkv(il, h, d, dv, n_head, n_kv)
         shared = self.arch in ("gemma4", "gemma3n") and il >= self.n_layer - self.key("attention.shared_kv_layers", 0)
         k = None if shared else k
+        most = float(self.key("attention.clamp_kqv", 0.0)) if self.arch in ("mpt", "olmo", "dbrx") else 0.0
+        if most:
+            q, k, v = (np.clip(x, -most, most) for x in (q, k, v))
         after = self.arch in NORM_AFTER_ROPE
         if not after:
             q, k = self.qk_norm(il, q, "attn_q_norm"), None if k is None else self.qk_norm(il, k, "attn_k_norm")
@@ -600,7 +612,7 @@ class Model:
     def act(self, x):
         if self.arch in RELU2:
             return np.maximum(x, 0) ** 2
-        if self.arch in BERTS - {"nomic-bert"} | {"mpt"}:
+        if self.arch in BERTS - {"nomic-bert"} | {"mpt", "spark2_5"}:
             return gelu_erf(x)
         if self.arch == "smallthinker":
             return np.maximum(x, 0)
@@ -755,7 +767,7 @@ class Model:
     # ---- layers -------------------------------------------------------------------------------------
 
     def layer(self, il, x, pos):
-        h = self.norm(x, "attn_norm", il) if self.has(il, "attn_norm") else x
+        h = self.norm(x, "attn_norm", il) if self.has(il, "attn_norm") or self.arch in PLAIN_NORMS else x
         begin = x if self.arch == "smallthinker" else None  # what its router sees
         res = float(self.key("residual_scale", 1.0)) if self.arch.startswith("granite") else 1.0
         if self.arch == "minicpm3":
@@ -780,7 +792,8 @@ class Model:
         x = x + res * o
         if self.arch == "gemma4":
             return self.gemma4_rest(il, x)
-        pre2 = "ffn_norm" if self.has(il, "ffn_norm") else None if sandwich else "post_attention_norm"
+        pre2 = "ffn_norm" if self.has(il, "ffn_norm") or self.arch in PLAIN_NORMS else None if sandwich else "post_attention_norm"
+        pre2 = "attn_output_norm" if self.arch == "dbrx" else pre2
         f = self.ffn(il, self.norm(x, pre2, il) if pre2 else x, begin)
         if sandwich:
             f = self.norm(f, "post_ffw_norm", il)
@@ -887,6 +900,20 @@ class Model:
         rest = [as_loud_as(s[i + 1] @ w.T, s[0]) for i, w in enumerate(self.t["altup_unembd_proj.weight"])]
         return np.mean(np.stack([s[0]] + rest), 0)
 
+    def two_stacks(self, x, pos):
+        """A low stack and a high one (blocks behind it) that see the sum of what both gave last, and norm what they give."""
+        n, high, low = self.key("hrm.layers_per_stack"), x, self.t["hrm.z_l_init"].reshape(1, -1)
+
+        def stack(first, x):
+            for il in range(first, first + n):
+                x = self.layer(il, x, pos)
+            return rms(x, None, self.eps)
+        for _ in range(self.key("hrm.h_cycles")):
+            for _ in range(self.key("hrm.l_cycles")):
+                low = stack(0, low + high)
+            high = stack(n, high + low)
+        return high
+
     def rows(self, tokens, n_ctx=None):
         """What the stream ends as, behind the last norm, [T, n_embd]."""
         tokens = np.asarray(tokens)
@@ -899,20 +926,36 @@ class Model:
             x = x * float(self.key("embedding_scale", 0.0) or 1.0)
         if self.arch == "minicpm3":
             x = x * float(self.key("embedding_scale", 12.0))
+        if self.arch == "hrm_text":
+            x = x * float(self.key("embedding_scale", 1.0))
         if "position_embd.weight" in self.t:
             x = x + self.t["position_embd.weight"][:len(tokens)]
         if "token_types.weight" in self.t:
             x = x + self.t["token_types.weight"].reshape(-1, self.n_embd)[0]
         if self.arch in BERTS | {"modern-bert", "bloom"}:
             x = self.norm(x, "token_embd_norm")
+        if self.arch in ("muse-glimmer", "talkie"):
+            x = rms(x, None, self.eps)
+        first = x if self.arch == "talkie" else None
         self.ple = self.per_layer_rows(tokens, x)
         if self.arch == "gemma3n":
             x = self.gemma3n(x, pos)
         elif self.arch == "qwen4exp":
             return self.wide_stream(x, pos, tokens)
+        elif self.arch == "hrm_text":
+            return self.two_stacks(x, pos)
+        elif self.arch == "nanbeige":
+            loops = self.key("num_loops", 1)
+            for i in range(loops):
+                for il in range(self.n_layer):
+                    x = self.layer(il, x, pos)
+                if i < loops - 1 and not self.key("skip_loop_final_norm", False):
+                    x = self.norm(x, "output_norm")
         else:
             for il in range(self.n_layer):
                 x = self.layer(il, x, pos)
+                if first is not None:  # the embedding again
+                    x = x + first * self.w(il, "layer_output_scale").reshape(-1)[0]
         if self.arch in BERTS:
             return x
         last = "token_embd_norm" if self.arch in ("lfm2", "lfm2moe") else "output_norm"

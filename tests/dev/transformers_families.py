@@ -42,7 +42,7 @@ LAYER = {
     "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm",
     "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
     "self_attn.o_proj": "attn_output", "self_attn.out_proj": "attn_output", "self_attn.qkv_proj": "attn_qkv",
-    "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm",
+    "self_attn.out_gate": "attn_gate", "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm",
     "self_attn.query_layernorm": "attn_q_norm", "self_attn.key_layernorm": "attn_k_norm",
     "self_attn.q_layernorm": "attn_q_norm", "self_attn.k_layernorm": "attn_k_norm",
     "self_attn.sinks": "attn_sinks.weight", "self_attn.q_a_proj": "attn_q_a", "self_attn.q_b_proj": "attn_q_b",
@@ -92,6 +92,12 @@ MAMBA = dict({k: v for k, v in SSM.items() if k not in ("dt_bias", "norm")}, **{
 def named(row, name):
     """GGUF's name of a tensor of transformers."""
     m = re.match(r"(?:\w+\.)?(?:layers|h|blocks)\.(\d+)\.(.*)", name)
+    stack = re.match(r"model\.([LH])_module\.layers\.(\d+)\.(.*)", name)
+    if stack:  # the high stack's stand behind the low one's
+        il = int(stack.group(2)) + (row["stack_of"] if stack.group(1) == "H" else 0)
+        return named({}, "layers.%d.%s" % (il, stack.group(3).replace("self_attn.gate_proj", "self_attn.out_gate")))
+    if name == "model.z_L_init":
+        return "hrm.z_l_init"
     if not m:
         stem, tail = name.rsplit(".", 1)
         *_, before, last = ("." + stem).split(".")
@@ -127,6 +133,11 @@ def is_one_more(to):
 def one_more(c, name, to, w):
     """Norms whose weight is 1 + w."""
     return {to: w + 1} if is_one_more(to) else None
+
+
+def muse_norms(c, name, to, w):
+    """1 + w in layers, w at the end."""
+    return {to: w + 1} if name.endswith("layernorm.weight") else None
 
 
 def split_experts(c, name, to, w):
@@ -287,7 +298,7 @@ def keys(row, c):
         "block_count": c.num_hidden_layers, "feed_forward_length": get(c, "intermediate_size"),
         "attention.head_count": c.num_attention_heads, "attention.head_count_kv": get(c, "num_key_value_heads"),
     }
-    eps = get(c, "rms_norm_eps", "norm_eps", "layer_norm_epsilon", "layer_norm_eps", "norm_epsilon")
+    eps = get(c, "rms_norm_eps", "norm_eps", "layer_norm_epsilon", "layer_norm_eps", "norm_epsilon") or 1e-5
     k["attention.layer_norm_epsilon" if row.get("ln") else "attention.layer_norm_rms_epsilon"] = float(np.float32(eps))
     if getattr(c, "rope_parameters", None):
         k["rope.freq_base"] = theta(c)
@@ -522,6 +533,49 @@ def step(c):
                     "attention.sliding_window_pattern": windowed})
 
 
+def muse(c):
+    return dict(window(c), final_logit_softcapping=c.final_logit_softcapping, logit_scale=float(np.float32(c.output_multiplier)),
+                **{"attention.sliding_window_pattern": [t == "sliding_attention" for t in c.layer_types]})
+
+
+def muse_tensors(c):
+    """Heads are normed without weights; queries are times a number behind that."""
+    return {"blk.%d.attn_%s_norm.weight" % (il, x): np.full(c.head_dim, f, np.float32)
+            for il in range(c.num_hidden_layers) for x, f in (("q", c.qk_scale_factor), ("k", 1.0))}
+
+
+def olmo(c):
+    return {"attention.layer_norm_epsilon": 1e-5, "attention.layer_norm_rms_epsilon": None,
+            "attention.clamp_kqv": c.clip_qkv}
+
+
+def hrm(c):
+    return {"block_count": c.num_layers_per_stack * c.H_cycles * (c.L_cycles + 1), "attention.head_count_kv": None,
+            "hrm.layers_per_stack": c.num_layers_per_stack, "hrm.h_cycles": c.H_cycles, "hrm.l_cycles": c.L_cycles,
+            "hrm.prefix_lm": c.prefix_lm, "embedding_scale": float(np.float32(c.embedding_scale))}
+
+
+def dbrx(c):
+    a, f = c.attn_config, c.ffn_config
+    return {"attention.head_count_kv": a.kv_n_heads, "feed_forward_length": f.ffn_hidden_size, "expert_count": f.moe_num_experts,
+            "expert_used_count": f.moe_top_k, "attention.clamp_kqv": float(np.float32(a.clip_qkv)),
+            "attention.layer_norm_epsilon": float(np.float32(1e-5)), "attention.layer_norm_rms_epsilon": None}
+
+
+def dbrx_experts(c, name, to, w):
+    """Matrices of experts below each other; those that give lie [n_in, n_out]."""
+    if ".experts.mlp." not in name:
+        return None
+    w = w.reshape(c.ffn_config.moe_num_experts, -1, w.shape[-1])
+    return {to: w.swapaxes(1, 2) if name.endswith("w2") else w}
+
+
+DBRX_NAMES = {"norm_attn_norm.norm_1": "attn_norm", "norm_attn_norm.norm_2": "attn_output_norm",
+              "norm_attn_norm.attn.Wqkv": "attn_qkv", "norm_attn_norm.attn.out_proj": "attn_output",
+              "ffn.router.layer": "ffn_gate_inp", "ffn.experts.mlp.w1": "ffn_gate_exps.weight",
+              "ffn.experts.mlp.v1": "ffn_up_exps.weight", "ffn.experts.mlp.w2": "ffn_down_exps.weight"}
+
+
 def xielu_keys(tensors):
     """Numbers of layers, which the checkpoint has as tensors of one value, and files as keys."""
     keys = {}
@@ -547,6 +601,8 @@ STEP = dict(HEAD, num_hidden_layers=5, sliding_window=WINDOW, layer_types=KINDS5
             swiglu_limits_shared=[0.5, 0.0, 0.3, 0.0, 0.6],
             rope_parameters={"full_attention": dict(rope_type="default", rope_theta=5e5, partial_rotary_factor=0.5),
                              "sliding_attention": dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=1.0)})
+EYES = dict(hidden_size=16, intermediate_size=24, num_hidden_layers=1, num_attention_heads=2, patch_size=14,
+            pos_emb_height=4, pos_emb_width=4)
 WIDE = 24  # heads of gemma4's layers without a window
 LAYERS7 = ["sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "full_attention",
            "sliding_attention", "full_attention"]  # the last three read the keys of earlier ones
@@ -703,6 +759,19 @@ FAMILIES = {
                          "mlp.router.gate": "ffn_gate_inp", "mlp.expert_bias": "exp_probs_b.bias"},
                   cfg=dict(HEAD, **MOE, num_hidden_layers=5, num_dense_layers=1, num_shared_experts=2, route_scale=2.5,
                            mup_enabled=True, sliding_window=WINDOW)),
+    "muse-glimmer": dict(cls="MuseGlimmerText", arch="muse-glimmer", names=dict(SANDWICH, **{"self_attn.gate_proj": "attn_gate"}),
+                         change=(permuted, muse_norms), keys=muse, tensors=muse_tensors, sees="MuseGlimmer", eyes=EYES,
+                         joint=dict(out_hidden_size=16, projector_hidden_size=12),
+                         cfg=dict(HEAD, num_hidden_layers=6, sliding_window=WINDOW, qk_scale_factor=2.5,
+                                  output_multiplier=0.75, final_logit_softcapping=3.0)),
+    "olmo": dict(cls="Olmo", arch="olmo", ln=True, change=PERMUTED, keys=olmo, cfg=dict(clip_qkv=0.8)),
+    "olmo-free": dict(cls="Olmo", arch="olmo", ln=True, change=PERMUTED, keys=olmo, cfg=dict(tie_word_embeddings=True)),
+    "hrm-text": dict(cls="HrmText", arch="hrm_text", keys=hrm, stack_of=2,
+                     cfg=dict(HEAD, num_hidden_layers=2, H_cycles=2, L_cycles=3, embedding_scale=3.5)),
+    "dbrx": dict(cls="Dbrx", arch="dbrx", ln=True, names=DBRX_NAMES, change=(dbrx_experts,), keys=dbrx,
+                 cfg=dict(d_model=72, n_heads=6, n_layers=3, max_seq_len=512,
+                          attn_config=dict(clip_qkv=0.75, kv_n_heads=2, rope_theta=5e5), **rope(5e5),
+                          ffn_config=dict(hidden_size=72, ffn_hidden_size=28, moe_num_experts=6, moe_top_k=2))),
     "apertus": dict(cls="Apertus", arch="apertus", of_tensors=xielu_keys,
                     names={"attention_layernorm": "attn_norm", "feedforward_layernorm": "ffn_norm",
                            **{"mlp.act_fn." + k: "xielu." + k for k in ("alpha_p", "alpha_n", "beta", "eps")}},
@@ -875,22 +944,36 @@ def config(transformers, row):
     return c
 
 
-def causal(transformers, row, c, **how):
-    """A model of text. Of a class that transformers has with images alone: its text's part, and a head."""
-    if "text" not in row:
-        return transformers.AutoModelForCausalLM.from_config(c, attn_implementation="eager", **how)
+def of_text_alone(transformers, row, c, **how):
+    """Of a class that transformers has with images alone: its text's part, and a head."""
     import torch
     from types import SimpleNamespace
 
     class Text(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            self.config, self.model = c, getattr(transformers, row["text"])._from_config(c, attn_implementation="eager", **how)
+            self.config, self.model = c, getattr(transformers, row["text"])._from_config(c, **how)
             self.lm_head = torch.nn.Linear(c.hidden_size, c.vocab_size, bias=False)
 
         def forward(self, input_ids, **more):
             return SimpleNamespace(logits=self.lm_head(self.model(input_ids, **more).last_hidden_state))
     return Text()
+
+
+def model_of(transformers, row, c, **how):
+    """A model of c; `sees`: that of text and images around it, whose text alone is looked at; `text`: the class of its text's part."""
+    if "text" in row:
+        return of_text_alone(transformers, row, c, **how)
+    if "sees" not in row:
+        return transformers.AutoModelForCausalLM.from_config(c, **how)
+    around = getattr(transformers, row["sees"] + "Config")(text_config=c.to_dict(), tie_word_embeddings=False,
+                                                           vision_config=row["eyes"], **row.get("joint", {}))
+    return getattr(transformers, row["sees"] + "ForConditionalGeneration")._from_config(around, **how)
+
+
+def of_text(state):
+    """Tensors of a model that sees, by the names that a model of text would have."""
+    return {n.replace("model.language_model.", "model."): x for n, x in state.items() if "vision" not in n}
 
 
 def random_weight(rng, name, shape):
@@ -919,7 +1002,7 @@ def fill(model, row, seed):
     """Random values everywhere, also where transformers keeps buffers."""
     import torch
     rng, one = np.random.default_rng(seed), one_more in row.get("change", ())
-    state = {n: p for n, p in model.state_dict(keep_vars=True).items()
+    state = {n: p for n, p in of_text(model.state_dict(keep_vars=True)).items()
              if not (n == "lm_head.weight" and model.config.tie_word_embeddings) and p.dtype.is_floating_point}
     with torch.no_grad():
         for name, p in sorted(state.items()):
@@ -927,7 +1010,8 @@ def fill(model, row, seed):
             norm = w.ndim == 1 and re.search(r"norm\w*\.weight$|ln_\w+\.weight$|_layernorm", name) and \
                 not name.endswith("bias")
             norm = norm or re.search(r"scal(e|ar)$", name)  # of what a layer gives
-            if norm and not (one and "linear_attn" not in name):
+            centred = one and "linear_attn" not in name or muse_norms in row.get("change", ()) and "layers" in name
+            if norm and not centred:
                 w += np.float32(1)
             p.data.copy_(torch.from_numpy(w))
     return {n: p.detach().numpy().astype(np.float32) for n, p in state.items()}

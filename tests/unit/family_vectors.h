@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-enum { MAX_TOK = 16, MAX_VOCAB = 64, N_VECTOR = 88 };
+enum { MAX_TOK = 16, MAX_VOCAB = 64, N_VECTOR = 98 };
 #define FOLDER "tests/golden/families"
 
 typedef struct vector {

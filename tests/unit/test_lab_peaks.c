@@ -514,6 +514,33 @@ static void test_work_of_experts(void **state)
     assert_true(w.float_layers == 32 * 16 * 2 + 32 * 16 / 4 + 32 * 16);
 }
 
+/* Layers that run several times are multiplied with as often. */
+static void test_work_of_layers_again(void **state)
+{
+    static const char *const names[] = { "token_embd.weight", "blk.0.ffn_up.weight", "blk.1.ffn_up.weight" };
+    static const uint64_t ne[4] = { 32, 16, 1, 1 };
+    enum { N = sizeof names / sizeof *names, ONE = 32 * 16, HIGH = 2, LOW = 3, LOOPS = 3 };
+    for (int stacks = 0; stacks < 2; stacks++) {
+        char path[160];
+        hone_error err;
+        hn_work w;
+        bb b = bb_head(3, N, stacks ? 4 : 2);
+        bb_kv_str(&b, "general.architecture", stacks ? "hrm_text" : "nanbeige");
+        if (!stacks) bb_kv_u32(&b, "nanbeige.num_loops", LOOPS);
+        if (stacks) bb_kv_u32(&b, "hrm_text.hrm.layers_per_stack", 1);
+        if (stacks) bb_kv_u32(&b, "hrm_text.hrm.h_cycles", HIGH);
+        if (stacks) bb_kv_u32(&b, "hrm_text.hrm.l_cycles", LOW);
+        for (uint64_t i = 0; i < N; i++) bb_tensor(&b, names[i], 2, ne, HN_F32, i * ONE * sizeof(float));
+        bb_pad(&b, 32);
+        bb_raw(&b, NULL, N * ONE * sizeof(float));
+        snprintf(path, sizeof path, "%s/again.gguf", dir);
+        bb_save(&b, path);
+        bb_free(&b);
+        if (hn_work_of(&w, path, &err)) fail_msg("%s", err.message);
+        assert_true(w.float_head == ONE && w.float_layers == ONE * (stacks ? HIGH * LOW + HIGH : 2 * LOOPS));
+    }
+}
+
 static int make_dir(void **state)
 {
     snprintf(dir, sizeof dir, "/tmp/test_lab_peaks.XXXXXX");
@@ -545,6 +572,7 @@ int main(void)
         cmocka_unit_test(test_no_cpu_is_so_fast),
         cmocka_unit_test(test_work_of_a_file),
         cmocka_unit_test(test_work_of_experts),
+        cmocka_unit_test(test_work_of_layers_again),
         cmocka_unit_test(test_paths),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -553,7 +553,7 @@ static void rope_scaling(void **state)
 
 static void architecture(void **state)
 {
-    static const char *const names[] = { "gptj",      "dbrx",   "Llama",      "",     "llama4x",
+    static const char *const names[] = { "gptj",      "grok",   "Llama",      "",     "llama4x",
                                          "deepseek9", "arwkv7", "rwkv6qwen2", "llam", "llama " };
     tiny *m = make(&tm_llama);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

@@ -169,6 +169,10 @@ static const char harmony[] = EACH
     "<|start|>{{ m.role }}{% if m.role == 'assistant' %}{% if m.thinking %}<|channel|>analysis<|message|>"
     "{{ m.thinking }}<|end|><|start|>assistant{% endif %}<|channel|>final{% endif %}<|message|>{{ m.content }}"
     "{{ '<|return|>' if loop.last and m.role == 'assistant' else '<|end|>' }}" DONE "<|start|>assistant{% endif %}";
+static const char muse[] = EACH
+    "{% if m.role == 'assistant' %}{% if m.reasoning_content %}<|start|>assistant to=self<|message|>"
+    "{{ m.reasoning_content }}<|eom|>{% endif %}<|start|>assistant to=user<|message|>{{ m.content }}<|eot|>{% else %}"
+    "<|start|>{{ m.role }}<|message|>{{ m.content }}<|eot|>{% endif %}" DONE "<|start|>assistant{% endif %}";
 static const char gemma[] =
     EACH "<|turn>{{ m.role }}\n{{ m.content }}<turn|>\n" DONE
          "<|turn>model\n{% if not enable_thinking %}<|channel>thought\n<channel|>{% endif %}{% endif %}";
@@ -291,6 +295,31 @@ static void test_harmony(void **state)
     plain[sizeof plain - 1] = 0;
     snprintf(want, sizeof want, "{T}%s", plain);
     check(v, &m.f, p, plain, want); /* longer than any header */
+    free_format(&m);
+    hn_vocab_free(v);
+}
+
+static void test_recipient(void **state)
+{
+    hn_vocab *v = vocabulary(LIST("<|start|>", "<|message|>", "<|eom|>", "<|eot|>"), NULL);
+    format m = make_format(muse, NULL, v);
+    assert_string_equal(m.f.kind, "recipient");
+    const char *p = "<|start|>user<|message|>hi<|eot|><|start|>assistant";
+    check(v, &m.f, p, " to=self<|message|>We think.\n<|eom|><|start|>assistant to=user<|message|>Yes.<|eot|>",
+          "{R}We think.{T}Yes..");
+    check(v, &m.f, p, " to=user<|message|> Yes<|eot|>rest", "{T} Yes.");
+    check(v, &m.f, p, "<|message|>bare<|eot|>", "{T}bare.");
+    /* more than one message of an answer */
+    check(v, &m.f, p,
+          " to=user<|message|>I look.<|eom|><|start|>assistant to=self<|message|>so<|eom|><|start|>assistant "
+          "to=user<|message|>yes<|eot|>",
+          "{T}I look.{R}so{T}yes.");
+    check(v, &m.f, p, " to=self<|message|>cut", "{R}cut");
+    check(v, &m.f, p, " to=self<|message|>a<|eom|><|start|>assis", "{R}a");
+    check(v, &m.f, p, " to=se", "{T} to=se"); /* no mark came */
+    check(v, &m.f, p, " to=user<|message|>a<|eom|><|start|>user<|message|>me", "{T}a.");
+    check(v, &m.f, p, " to=user<|message|>the \2<|eot|> token", "{T}the <|eot|> token");
+    check(v, &m.f, "<|start|>assistant to=self<|message|>", "a<|eom|>", "{R}a");
     free_format(&m);
     hn_vocab_free(v);
 }
@@ -699,6 +728,9 @@ static void test_read_back(void **state)
     assert_true(reads_back("musing", musing, NULL, v));
     assert_true(reads_back("ministral", ministral, NULL, v));
     hn_vocab_free(v);
+    v = vocabulary(LIST("<|start|>", "<|message|>", "<|eom|>", "<|eot|>"), NULL);
+    assert_true(reads_back("muse", muse, NULL, v));
+    hn_vocab_free(v);
 }
 
 static char *read_file(const char *path)
@@ -775,10 +807,11 @@ static void test_shipped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tags),    cmocka_unit_test(test_derived),  cmocka_unit_test(test_harmony),
-        cmocka_unit_test(test_gemma4),  cmocka_unit_test(test_others),   cmocka_unit_test(test_input),
-        cmocka_unit_test(test_think),   cmocka_unit_test(test_any_text), cmocka_unit_test(test_read_back),
-        cmocka_unit_test(test_history), cmocka_unit_test(test_shipped),  cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_tags),      cmocka_unit_test(test_derived), cmocka_unit_test(test_harmony),
+        cmocka_unit_test(test_recipient), cmocka_unit_test(test_gemma4),  cmocka_unit_test(test_others),
+        cmocka_unit_test(test_input),     cmocka_unit_test(test_think),   cmocka_unit_test(test_any_text),
+        cmocka_unit_test(test_read_back), cmocka_unit_test(test_history), cmocka_unit_test(test_shipped),
+        cmocka_unit_test(test_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

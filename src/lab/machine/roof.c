@@ -196,6 +196,18 @@ static double share_of(const hone_file *f, hone_str name)
     return all > 0 && used > 0 && used <= all && of_experts(name) ? used / all : 1;
 }
 
+/* How often a token runs through the layer that a tensor is of: all layers of some models, or each of two stacks. */
+static double times_of(const hone_file *f, hone_str name)
+{
+    const double loops = number_of(f, ".num_loops"), stack = number_of(f, ".hrm.layers_per_stack"),
+                 high = number_of(f, ".hrm.h_cycles");
+    double block = 0;
+    if (!behind(name, "blk.")) return 1;
+    for (const char *p = behind(name, "blk."); *p >= '0' && *p <= '9'; p++) block = 10 * block + (*p - '0');
+    if (stack > 0) return block < stack ? high * number_of(f, ".hrm.l_cycles") : high;
+    return loops > 1 ? loops : 1;
+}
+
 hone_status hn_work_of(hn_work *out, const char *path, hone_error *err)
 {
     *out = (hn_work){ 0 };
@@ -210,7 +222,8 @@ hone_status hn_work_of(hn_work *out, const char *path, hone_error *err)
         if (t.n_dim < 2 || (!head && (t.name.len < 4 || memcmp(t.name.ptr, "blk.", 4) != 0))) continue;
         if (no_matrix(t.name)) continue;
         bool integers = t.type < HN_TYPE_COUNT && hn_act_kind_of((hn_type)t.type) != HN_ACT_F32;
-        double n = (double)t.ne[0] * (double)t.ne[1] * (double)t.ne[2] * (double)t.ne[3] * share_of(f, t.name);
+        double n = (double)t.ne[0] * (double)t.ne[1] * (double)t.ne[2] * (double)t.ne[3] * share_of(f, t.name) *
+                   times_of(f, t.name);
         *(head       ? integers ? &out->int8_head : &out->float_head
           : integers ? &out->int8_layers
                      : &out->float_layers) += n;
