@@ -521,6 +521,14 @@ MODEL ?= 1
 STRIP ?= strip
 stripped = $(if $(DEBUG),true,$(STRIP) $(1) $(2))
 
+# What is read to look something up is installed compressed; what only who works on hone reads is not. Links say so.
+DOCS_PACKED = BENCHMARKING CONVERT LORA MODELS RECORDS SERVE STATISTICS TEMPLATES formats
+DOCS_OF_SOURCE = DEVELOPING FUZZING LAB
+space := $(subst ,, )
+alternatives = $(subst $(space),|,$(strip $(1)))
+LINKS_THERE = -e 's,\]\((CHANGELOG|(docs/)?($(call alternatives,$(DOCS_PACKED))))\.md,](\1.md.gz,g' \
+	-e 's,\[([^]]*)\]\((docs/)?($(call alternatives,$(DOCS_OF_SOURCE)))\.md[^)]*\),\1 (docs/\3.md of the source),g'
+
 install: all
 	install -d $(D_BIN) $(D_LIB)/pkgconfig $(D_INC) $(D_MAN) $(D_BASH) $(D_ZSH) $(D_FISH) $(D_DOC)/docs $(D_DOC)/models
 	install -m 755 $(B)/hone $(D_BIN)/hone
@@ -535,10 +543,10 @@ install: all
 	install -m 644 $(B)/hone.pc $(D_LIB)/pkgconfig/hone.pc
 	install -m 644 LICENSE README.md CHANGELOG.md $(D_DOC)
 	gzip -9nf $(D_DOC)/CHANGELOG.md
-	sed -E 's,]\((CHANGELOG|docs/DEVELOPING|docs/FUZZING|docs/LAB|docs/STATISTICS|docs/formats)\.md\),](\1.md.gz),g' README.md >$(D_DOC)/README.md
-	install -m 644 $(DOCS) $(D_DOC)/docs
-	cd $(D_DOC)/docs && for f in *.md; do sed -E 's,]\((DEVELOPING|FUZZING|LAB|STATISTICS|formats)\.md,](\1.md.gz,g' $$f >$$f.new && \
-		cat $$f.new >$$f && rm -f $$f.new; done && gzip -9nf DEVELOPING.md FUZZING.md LAB.md STATISTICS.md formats.md
+	sed -E $(LINKS_THERE) README.md >$(D_DOC)/README.md
+	install -m 644 $(filter-out $(DOCS_OF_SOURCE:%=docs/%.md),$(DOCS)) $(D_DOC)/docs
+	cd $(D_DOC)/docs && for f in *.md; do sed -E $(LINKS_THERE) $$f >$$f.new && cat $$f.new >$$f && rm -f $$f.new; done && \
+		gzip -9nf $(DOCS_PACKED:%=%.md)
 	install -m 644 models/README.md $(D_DOC)/models
 	$(if $(filter-out 0,$(MODEL)),install -d $(D_DATA) && install -m 644 models/hone-chat.gguf $(D_DATA)/hone-chat.gguf)
 	@$(B)/hone version >/dev/null 2>&1 || { echo "no manual, no completion: $(B)/hone does not run here"; exit 0; }; \
