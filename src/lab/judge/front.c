@@ -78,18 +78,17 @@ static void text_of(char *dst, size_t cap, const command *c, uint64_t draw)
         n += (size_t)snprintf(dst + n, cap - n, "%s%s", i ? "\n" : "", hn_q_texts[(draw + (uint64_t)i) % HN_Q_PROMPTS]);
 }
 
-/* Of what a program said: all but the time that perplexity took. */
+/* Of what a program said: of perplexity the numbers alone, as times and dates stand around them; one that tells none of
+ * them, an older one, is not compared. */
 static uint64_t hash_of(const hn_process *r, const command *c)
 {
     static const char from[] = "\"ppl_running\"", to[] = "\"seconds\"";
     const char *s = r->out, *end = s ? s + r->n_out : NULL;
     if (s && c->kind == PERPLEXITY) {
-        const char *at = memmem(s, r->n_out, from, sizeof from - 1);
-        if (at) s = at;
-        at = memmem(s, (size_t)(end - s), to, sizeof to - 1);
-        if (at) end = at;
+        s = memmem(s, r->n_out, from, sizeof from - 1);
+        end = s ? memmem(s, (size_t)(r->out + r->n_out - s), to, sizeof to - 1) : NULL;
     }
-    return hn_fnv1a(HN_FNV_INIT, s, (size_t)(end - s));
+    return s && end ? hn_fnv1a(HN_FNV_INIT, s, (size_t)(end - s)) : HN_FNV_INIT;
 }
 
 /* PROGRAM run|tokenize|chat --model=… with the settings of the comparison and of the side. */

@@ -123,8 +123,8 @@ static void draw_question(const hn_walk *w, crowd *c, int32_t k)
     *q = (hn_question){ .ids = w->ids + from, .n = n, .n_ctx = CROWD_CTX };
     q->gen = 1 + draw(c, 2 * EDGE);
     q->n_choices = k == 0 ? SLOTS : 1 + draw(c, 4) / 2;
-    if (k ==
-        0) { /* whoever runs was promised a page behind what he has, and one for each choice more: all cross its end */
+    /* whoever runs was promised a page behind what he has, and one for each choice more: these all cross its end */
+    if (k == 0) {
         q->n = PAGE - draw(c, EDGE);
         q->gen = PAGE - q->n + 4 + draw(c, EDGE);
     }
