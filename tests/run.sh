@@ -16,8 +16,8 @@
 # The last line is: N passed, N failed, N skipped.
 # LIMIT, LIMIT_BUILD: seconds for a test program, for a build; whoever takes longer has failed.
 # SIDE_BY_SIDE: so many test programs at once (one more than processors: some wait); 1 is one after the other.
-# Each writes its log to build/test-logs. What each took is in times.tsv there: its name, seconds that passed, seconds
-# of processors (of its children too); those that took most of the latter are named at the end.
+# Each writes its log to build/test-logs. What each took is in times.tsv there: its name, seconds that passed, seconds of
+# processors (of its children too), seconds after which it began; those that took most of processors are named at the end.
 set -u
 case ${1:-} in
 -h | --help) sed -n '2,22s/^# \{0,1\}//p' "$0"; exit 0 ;;
@@ -112,9 +112,9 @@ tally() {
         printf 'ok    %-34s %d passed\n' "$1" "$4"
     fi
 }
-# timed NAME COMMAND…: as the command; a line of times.tsv: name, seconds that passed, seconds of processors
+# timed NAME COMMAND…: as the command; a line of times.tsv: name, seconds that passed, seconds of processors, when it began
 timed() {
-    _name=$1 _clock=$(log_of "$1") _from=$(date +%s%N)
+    _name=$1 _clock=$(log_of "$1") _began=$(($(now) - started)) _from=$(date +%s%N)
     _clock=${_clock%.log}.clock
     shift
     times >"$_clock" # of this shell and of the children it has waited for
@@ -122,9 +122,9 @@ timed() {
     _rc=$?
     times >>"$_clock"
     # a date that knows no nanoseconds ends in letters
-    awk -v name="$_name" -v from="$_from" -v to="$(date +%s%N)" '
+    awk -v name="$_name" -v from="$_from" -v to="$(date +%s%N)" -v began="$_began" '
         { for (i = 1; i <= 2; i++) { split($i, t, /[ms]/); cpu += (NR > 2 ? 1 : -1) * (t[1] * 60 + t[2]) } }
-        END { printf "%s\t%s\t%.1f\n", name, from to ~ /[^0-9]/ ? "?" : sprintf("%.1f", (to - from) / 1e9), cpu }
+        END { printf "%s\t%s\t%.1f\t%s\n", name, from to ~ /[^0-9]/ ? "?" : sprintf("%.1f", (to - from) / 1e9), cpu, began }
     ' "$_clock" >>"$times"
     rm -f "$_clock"
     return $_rc
@@ -134,7 +134,7 @@ slowest() {
     tab=$(printf '\t')
     echo "most processor time:"
     sort -t "$tab" -k 3 -rn "$times" | head -n 10 |
-        while IFS=$tab read -r name s cpu; do printf '  %7s s of processors, %7s s  %s\n' "$cpu" "$s" "$name"; done
+        while IFS=$tab read -r name s cpu _; do printf '  %7s s of processors, %7s s  %s\n' "$cpu" "$s" "$name"; done
     awk -F "$tab" '{ cpu += $3 } END { printf "%.0f seconds of processors\n", cpu }' "$times"
 }
 log_of() { echo "$logs/$(echo "$1" | tr ' /:' '___').log"; }
@@ -256,7 +256,7 @@ run_programs() {
 # would take the longer. No test asks how fast a machine is.
 ALONE='test_(bench_entries|lab_peaks)'
 # Those that take longest begin first.
-LONG='e2e.(train|faults|bench|perplexity|one_answer)|tests.cross|test_(grad|pack_file|session|text_vectors|rwkv|adapter|dataset)$|fuzz_|mutate_'
+LONG='e2e.(mutants|train|faults|bench|perplexity|one_answer)|tests.cross|test_(grad|pack_file|session|text_vectors|rwkv|adapter|dataset)$|fuzz_|mutate_'
 runner=
 
 stage_build() {
@@ -289,7 +289,11 @@ stage_e2e() {
     for t in tests/e2e/*.sh; do
         name=$(basename "$t" .sh)
         case " $SOLO " in *" $name "*) when=alone ;; *) when=later ;; esac
-        [ "$name" = lib ] || $when "e2e $name" sh "$t"
+        case $name in
+        lib) ;;
+        mutants) for part in 1 2; do later "e2e mutants, part $part of 2" sh "$t" $part/2; done ;;
+        *) $when "e2e $name" sh "$t" ;;
+        esac
     done
 }
 # Scripts that compare speeds measured by turns: beside others they would need more rounds.

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Wrong builds: each row of tests/mutants/table is noticed by its check, for its reason, with its exit code; and the
-# program that holds them all is hone as long as none is chosen. sh tests/e2e/mutants.sh NAME tries one.
+# program that holds them all is hone as long as none is chosen. sh tests/e2e/mutants.sh NAME tries one; K/N tries the
+# K-th of N parts of the table, so that N can run side by side.
 . tests/e2e/lib.sh
 
 MUTANTS=${MUTANTS:-${B:-build/release}/tests/mutants/hone}
@@ -32,10 +33,11 @@ save() { expect 0 "a baseline of a right build: $1" "$MUTANTS" lab baseline save
 save plain -p 32 -n 16
 save gen e2e.gen --bench-arg=--n-prompt=16 --bench-arg=--n-gen=16
 
-# The model $of with the options $with, of a right build and of this one.
+# The model $of with the options $with, of a right build, which is asked once, and of this one.
 of_itself() {
-    env -u HONE_MUTANT "$MUTANTS" lab quality hash -m "$of" $with --draw 5 --save "$T/other.json" >"$T/out"
-    run "$MUTANTS" lab quality hash -m "$of" $with --against "$T/other.json" --draw 5
+    kept=$T/kept-$(echo "$of $with" | cksum | tr ' ' -).json
+    [ -f "$kept" ] || env -u HONE_MUTANT "$MUTANTS" lab quality hash -m "$of" $with --draw 5 --save "$kept" >"$T/out"
+    run "$MUTANTS" lab quality hash -m "$of" $with --against "$kept" --draw 5
 }
 
 # What is drawn is the same each time, so that a row's reason is: another draw may see it in another way first.
@@ -101,44 +103,52 @@ one() { # NAME CHECK [OPTION…], of the model $of: $rc, $T/out, $T/err
 # Too much CPU time is seen only where a thread gets a CPU to itself, and hidden ones need another.
 busy() { "$MUTANTS" bench -m "$of" -r 1 -p 400 -n 600 -t "$1" --no-quality | grep -q 'the threads had'; }
 
-# what is not wrong, and yet to be seen
-run env HONE_MUTANT=token-allocates "$MUTANTS" bench -m "$M" -r 2 $small
-counted=$("$MUTANTS" bench -m "$M" -r 2 $small | sed -n 's/^allocs *//p')
-case $counted in
-not*) skip "a token that allocates" "$counted" ;;
-*)
-    says "a token that allocates is told" '^allocs +1 \([0-9]+ B\) a token, 0 a prompt$' "$T/out"
-    [ "$counted" = "0 a token, 0 a prompt" ] && ok "and one that does not" || not_ok "and one that does not: $counted"
-    ;;
-esac
+only=${1:-} part=1 parts=1
+case $only in [0-9]*/[0-9]*) part=${only%/*} parts=${only#*/} only= ;; esac
 
-# memory that counts as nobody's, or that is gone before anybody looks, is told
-for name in memory-shared memory-spike; do
-    run env HONE_MUTANT=$name "$MUTANTS" bench -m "$M" -r 1 -p 32 -n 16 --no-quality --json
-    says "$name: 67 MB, or nearly, are told" '"peak_anon_mb": ?(6[0-9]|[7-9][0-9]|[0-9]{3})' "$T/out"
-done
+# What is no row of the table: of the first part.
+beside_the_table() {
+    # what is not wrong, and yet to be seen
+    run env HONE_MUTANT=token-allocates "$MUTANTS" bench -m "$M" -r 2 $small
+    counted=$("$MUTANTS" bench -m "$M" -r 2 $small | sed -n 's/^allocs *//p')
+    case $counted in
+    not*) skip "a token that allocates" "$counted" ;;
+    *)
+        says "a token that allocates is told" '^allocs +1 \([0-9]+ B\) a token, 0 a prompt$' "$T/out"
+        [ "$counted" = "0 a token, 0 a prompt" ] && ok "and one that does not" || not_ok "and one that does not: $counted"
+        ;;
+    esac
 
-# a side that has pages read from disk in each of its runs, and nobody else: its rounds count all the same
-run env HONE_MUTANT_FILE="$T/pages" "$MUTANTS" lab ab this env:HONE_MUTANT=pages-read -m "$M" $small --rounds 8 --runs 1 --no-store
-if grep -q 'thrown away' "$T/out"; then
-    says "rounds that only one side disturbs" "only b's processes had pages read from disk in [0-9]+ rounds" "$T/out"
-else
-    skip "rounds that only one side disturbs" "no page is read from disk here"
-fi
+    # memory that counts as nobody's, or that is gone before anybody looks, is told
+    for name in memory-shared memory-spike; do
+        run env HONE_MUTANT=$name "$MUTANTS" bench -m "$M" -r 1 -p 32 -n 16 --no-quality --json
+        says "$name: 67 MB, or nearly, are told" '"peak_anon_mb": ?(6[0-9]|[7-9][0-9]|[0-9]{3})' "$T/out"
+    done
 
-# stopped in the second round: what was measured until then has been compared, or is not called valid
-run env HONE_MUTANT=last-of-sixteen HONE_MUTANT_STOP=7 "$MUTANTS" bench e2e.scale.batch -m "$M" -p 16 -n 8 -r 3 --warmup 0 --no-quality --json
-says "stopped: the sequences of the first round were compared" 'among the others than alone' "$T/out"
-run env HONE_MUTANT_STOP=3 "$MUTANTS" bench e2e.gen -m "$M" -p 16 -n 8 -r 3 --warmup 0 --quality quick --json
-says "stopped: an answer that was not computed again is not called valid" '"valid": ?null' "$T/out"
-grep -qE '"valid": ?true' "$T/out" && not_ok "stopped: and no record of it is" "$T/out" || ok "stopped: and no record of it is"
+    # a side that has pages read from disk in each of its runs, and nobody else: its rounds count all the same
+    run env HONE_MUTANT_FILE="$T/pages" "$MUTANTS" lab ab this env:HONE_MUTANT=pages-read -m "$M" $small --rounds 8 --runs 1 --no-store
+    if grep -q 'thrown away' "$T/out"; then
+        says "rounds that only one side disturbs" "only b's processes had pages read from disk in [0-9]+ rounds" "$T/out"
+    else
+        skip "rounds that only one side disturbs" "no page is read from disk here"
+    fi
 
-only=${1:-}
-n=0
+    # stopped in the second round: what was measured until then has been compared, or is not called valid
+    run env HONE_MUTANT=last-of-sixteen HONE_MUTANT_STOP=7 "$MUTANTS" bench e2e.scale.batch -m "$M" -p 16 -n 8 -r 3 --warmup 0 --no-quality --json
+    says "stopped: the sequences of the first round were compared" 'among the others than alone' "$T/out"
+    run env HONE_MUTANT_STOP=3 "$MUTANTS" bench e2e.gen -m "$M" -p 16 -n 8 -r 3 --warmup 0 --quality quick --json
+    says "stopped: an answer that was not computed again is not called valid" '"valid": ?null' "$T/out"
+    grep -qE '"valid": ?true' "$T/out" && not_ok "stopped: and no record of it is" "$T/out" || ok "stopped: and no record of it is"
+}
+[ "$part" -gt 1 ] || beside_the_table
+
+n=0 tried=0
 while IFS='|' read -r name check words; do
     name=$(echo "$name" | tr -d ' ')
     case $name in '' | '#'*) continue ;; esac
+    n=$((n + 1))
     [ -z "$only" ] || [ "$only" = "$name" ] || continue
+    [ $((n % parts)) -eq $((part % parts)) ] || continue
     words=$(echo "$words" | sed 's/^ *//; s/ *$//')
     # -m TINY: where a clock is looked at, or an adapter is wanted, the bundled model, whose calls take a clock's time
     of=$M
@@ -146,7 +156,7 @@ while IFS='|' read -r name check words; do
     case $check in *ab*'-m CHAT'*) of=models/hone-chat.gguf && check=$(echo "$check" | sed 's| -m CHAT||') ;; esac
     case $check in ab*'-m PACKED'* | ' ab'*'-m PACKED'*) of=$T/packed.gguf && check=$(echo "$check" | sed 's| -m PACKED||') ;; esac
     check=$(echo "$check" | sed "s|LORA|$LORA|g; s| -m TINY||")
-    n=$((n + 1))
+    tried=$((tried + 1))
     case $name in raises-priority*)
         [ "$(nice -n -5 nice 2>/dev/null)" != "$(nice)" ] || { skip "$name" "nobody here may raise a priority" && continue; }
         ;;
@@ -187,5 +197,9 @@ while IFS='|' read -r name check words; do
     fi
     [ "$bad" -eq "$n_bad" ] || grep -E 'INVALID|not valid|^verdict' "$T/out" | head -n 4 | sed 's/^/# said: /'
 done <tests/mutants/table
-[ -n "$only" ] || { [ "$n" -ge 40 ] && ok "$n wrong builds" || not_ok "$n wrong builds"; }
+if [ -n "$only" ]; then
+    [ "$tried" -gt 0 ] || not_ok "$only: no row of tests/mutants/table"
+else
+    [ "$n" -ge 40 ] && [ "$tried" -ge $((n / parts)) ] && ok "$tried wrong builds of $n" || not_ok "$tried wrong builds of $n"
+fi
 finish

@@ -65,13 +65,17 @@ hone_status __wrap_hone_seq_set_adapters(hone_session *s, int32_t seq, hone_adap
     return __real_hone_seq_set_adapters(s, seq, a, mt_is("one-scale") && scales && n <= MOST ? first : scales, n, err);
 }
 
-/* Who went away keeps his slot. */
+/* Who went away keeps his slot: it is taken by a second choice of a request whose prompt is never done. */
 void __real_hn_scheduler_release(hone_scheduler *s, hn_choice *c);
 void __wrap_hn_scheduler_release(hone_scheduler *s, hn_choice *c);
 void __wrap_hn_scheduler_release(hone_scheduler *s, hn_choice *c)
 {
-    if (mt_is("slots-kept") && c->of->cancelled) return;
+    static hn_ticket nobody;
+    static hn_choice ghost = { .k = 1, .of = &nobody };
+    const int32_t slot = c->slot;
+    const bool kept = mt_is("slots-kept") && c->of->cancelled;
     __real_hn_scheduler_release(s, c);
+    if (kept) s->slot[slot].c = &ghost;
 }
 
 /* Who has paused goes on behind another token. */

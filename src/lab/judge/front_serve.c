@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { WAIT_S = 300, TIMEOUT_S = 600 };
+/* The first answer may take TIMEOUT_S; the others SHORT_S and a hundred times what the first took, at most as long. */
+enum { WAIT_S = 300, TIMEOUT_S = 600, SHORT_S = 30 };
 
 #define TALK                                                                                                    \
     "\"messages\":[{\"role\":\"system\",\"content\":\"Be brief.\"},{\"role\":\"user\",\"content\":\"Name a "    \
@@ -184,12 +185,14 @@ static char *stop_within(const char *body, uint64_t draw)
     return r;
 }
 
+static int32_t patience(double took_s) { return (int32_t)fmin(SHORT_S + 100 * took_s, TIMEOUT_S); }
+
 /* More clients than the server has slots ask for much, and go away while it answers: then the first request, which took
  * took_s before, is answered as it was. */
 static hone_status ask_behind_others(answers *out, const char *url, uint64_t draw, double took_s, bool (*stop)(void *),
                                      hone_error *err)
 {
-    enum { CLIENTS = 12, SHORT_S = 30 };
+    enum { CLIENTS = 12 };
     static const char much[] = "{\"prompt\":\"Once upon a time\",\"max_tokens\":900,\"temperature\":0.8,\"seed\":1,"
                                "\"ignore_eos\":true,\"stream\":true}";
     hn_load_answer a = { 0 };
@@ -198,7 +201,7 @@ static hone_status ask_behind_others(answers *out, const char *url, uint64_t dra
     if (st != HONE_OK) return st;
     char *json = request(asks[0].json, hn_rand64(draw, 0), NULL);
     if (!json) return HN_FAIL(err, HONE_E_NOMEM, "a request");
-    st = hn_load_post(&a, url, asks[0].path, json, SHORT_S + (int32_t)(100 * took_s), err);
+    st = hn_load_post(&a, url, asks[0].path, json, patience(took_s), err);
     out->has[LEFT] = a.status == 200 && a.body;
     if (out->has[LEFT]) out->hash[LEFT] = hash_of(a.body);
     free(a.body);
@@ -206,7 +209,10 @@ static hone_status ask_behind_others(answers *out, const char *url, uint64_t dra
     return st;
 }
 
-static hone_status ask_all(answers *out, const char *url, uint64_t draw, bool (*stop)(void *), hone_error *err)
+/* Each question in turn, until one is not answered that `other` has answered (NULL: nobody has): a server that hangs is
+ * not waited for again and again. */
+static hone_status ask_all(answers *out, const answers *other, const char *url, uint64_t draw, bool (*stop)(void *),
+                           hone_error *err)
 {
     hone_status st = HONE_OK;
     char *held = NULL;
@@ -219,16 +225,17 @@ static hone_status ask_all(answers *out, const char *url, uint64_t draw, bool (*
         const uint64_t from = hn_clock_ns();
         if (stop && stop(NULL)) st = HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
         else if (!json) st = HN_FAIL(err, HONE_E_NOMEM, "a request");
-        else st = hn_load_post(&a, url, asks[i].path, json, TIMEOUT_S, err);
+        else st = hn_load_post(&a, url, asks[i].path, json, i == 0 ? TIMEOUT_S : patience(took_s), err);
         out->has[i] = a.status == 200 && a.body;
         if (i == 0) took_s = (double)(hn_clock_ns() - from) * 1e-9;
         if (out->has[i] && strcmp(asks[i].name, "whole") == 0) held = stop_within(a.body, drawn);
         if (out->has[i]) out->hash[i] = hash_of(a.body);
         free(a.body);
         free(json);
+        if (st == HONE_OK && !out->has[i] && other && other->has[i]) goto out;
     }
-    free(held);
     if (st == HONE_OK && out->has[0]) st = ask_behind_others(out, url, draw, took_s, stop, err);
+    if (st != HONE_OK || !out->has[LEFT]) goto out;
     const hn_load_params together = { .url = url,
                                       .n_clients = 4,
                                       .n_requests = 8,
@@ -237,19 +244,23 @@ static hone_status ask_all(answers *out, const char *url, uint64_t draw, bool (*
                                       .temp = 0.8f,
                                       .seed = draw,
                                       .whole = true,
-                                      .timeout_s = TIMEOUT_S,
+                                      .timeout_s = patience(took_s),
                                       .stop = stop };
     hn_load_run run;
-    hone_status loaded = st == HONE_OK ? hn_load(&run, &together, NULL) : HONE_E_ARG;
+    hone_status loaded = hn_load(&run, &together, NULL);
     if (loaded == HONE_OK) {
         out->has[TOGETHER] = run.n_failed == 0;
         out->hash[TOGETHER] = hn_load_hash(&run);
         hn_load_free(&run);
     }
-    return loaded == HONE_E_INTERRUPTED ? HN_FAIL(err, loaded, "interrupted") : st;
+    if (loaded == HONE_E_INTERRUPTED) st = HN_FAIL(err, loaded, "interrupted");
+out:
+    free(held);
+    return st;
 }
 
-static hone_status serve(answers *out, hn_side *s, const hn_target *t, uint64_t draw, hone_error *err)
+static hone_status serve(answers *out, const answers *other, hn_side *s, const hn_target *t, uint64_t draw,
+                         hone_error *err)
 {
     hn_side_command c = { .argv = { 0 } };
     hn_beside b;
@@ -266,7 +277,7 @@ static hone_status serve(answers *out, hn_side *s, const hn_target *t, uint64_t 
     if (st != HONE_OK) return st;
     st = await(url, &b, t->stop, err);
     out->began = url[0] != 0;
-    if (st == HONE_OK && out->began) st = ask_all(out, url, draw, t->stop, err);
+    if (st == HONE_OK && out->began) st = ask_all(out, other, url, draw, t->stop, err);
     bool early = hn_beside_gone(&b);
     char how[300];
     hn_beside_stop(&b, how, sizeof how);
@@ -278,7 +289,7 @@ hone_status hn_front_served(hn_front *out, hn_side *const side[2], const hn_targ
 {
     answers of[2];
     for (int k = 0; k < 2; k++) {
-        hone_status st = serve(&of[k], side[k], t, draw, err);
+        hone_status st = serve(&of[k], k ? &of[0] : NULL, side[k], t, draw, err);
         if (st != HONE_OK) return st;
         if (k == 0 && (!of[0].began || of[0].why[0])) return HONE_OK; /* nothing to hold b's against */
     }
