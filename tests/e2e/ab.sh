@@ -101,6 +101,8 @@ expect 2 "selftest without a model" "$HONE" lab selftest -m "$T/none.gguf"
 run "$HONE" lab ab layout=plain layout=packed kern.gemv.Q8_0.64x256 -t 1 $few --no-store
 case $rc in 0 | 10 | 11) ok "two layouts of a kernel" ;; *) not_ok "two layouts of a kernel: exit $rc" "$T/err" ;; esac
 says "microseconds" '^us +[0-9.]+ +[0-9.]+ us' "$T/out"
+expect 2 "a row of many kernels" "$HONE" lab ab cpu=scalar cpu=avx2 kern.quant --no-store
+says "names one of them" 'as in kern\.quant\.decode\.Q4_K\.65536' "$T/err"
 expect 2 "no such kernel" "$HONE" lab ab cpu=scalar cpu=avx2 kern.sort.5 --no-store
 expect 2 "no such layout" "$HONE" lab ab layout=plain layout=odd kern.gemv.Q8_0.64x256 $few --no-store
 

@@ -4,6 +4,7 @@
  * with heavy tails, drift, bursts and correlation. */
 #include "lab/stats/compare.h"
 #include "lab/stats/stats.h"
+#include "slowed.h"
 #include <math.h>
 
 #include <setjmp.h>
@@ -384,7 +385,7 @@ static hn_ab_verdict two_metrics(machine *m, double noise, const double slow[2],
 /* What is promised at the noise of small virtual machines: t3, 6 % a round. */
 static void test_simulated_power_in_heavy_noise(void **state)
 {
-    enum { TRIES = 600 };
+    enum { TRIES = SLOWED ? 200 : 600 };
     static const struct {
         double noise, slow[2];
     } cases[] = { { 0.06, { 1, 1 } },        { 0.06, { 1.05, 1 } }, { 0.06, { 1.05, 1.05 } }, { 0.06, { 1.02, 1 } },
@@ -504,7 +505,7 @@ static void test_near_and_far(void **state)
 
 static void test_simulated_modes(void **state)
 {
-    enum { TRIES = 300 };
+    enum { TRIES = SLOWED ? 120 : 300 };
     static const struct {
         double slow, less, in_mode, kept;
     } cases[] = { { 1, 0.5, 0.5, 0.7 },  { 1.05, 0.5, 0.5, 0.7 }, { 1 / 1.02, 0.5, 0.5, 0 },

@@ -101,6 +101,18 @@ static bool read_numbers(hn_kern *k, const char *s, int n)
     return *s == 0;
 }
 
+static const char *const shape_like[] = { "", "65536", "8192x2048", "40x64.512",
+                                          "32x8x64.4096" }; /* of n_num numbers */
+
+/* The first kernel of a row of the catalogue: "kern.attn" has kern.attn.decode; −1: there is no such row. */
+static int first_of_row(const char *id)
+{
+    const size_t n = strlen(id);
+    for (int k = 0; k < HN_KERN_KINDS; k++)
+        if (strncmp(kinds[k].prefix, id, n) == 0 && (kinds[k].prefix[n] == '.' || !kinds[k].prefix[n])) return k;
+    return -1;
+}
+
 hone_status hn_kern_parse(hn_kern *out, const char *id, hone_error *err)
 {
     const char *name = HN_ESC(id, strlen(id));
@@ -120,14 +132,18 @@ hone_status hn_kern_parse(hn_kern *out, const char *id, hone_error *err)
             rest += len + 1;
         }
         if (!read_numbers(out, rest, kinds[k].n_num))
-            return HN_FAIL(err, HONE_E_ARG, "%s: '%s' is no shape; expected %s", name, HN_ESC(rest, strlen(rest)),
-                           kinds[k].n_num == 1   ? "a number"
-                           : kinds[k].n_num == 2 ? "two numbers, as in 8192x2048"
-                           : kinds[k].n_num == 3 ? "as in 40x64.512"
-                                                 : "as in 32x8x64.4096");
+            return HN_FAIL(err, HONE_E_ARG, "%s: '%s' is no shape; expected %s, as in %s", name,
+                           HN_ESC(rest, strlen(rest)), kinds[k].n_num == 1 ? "a number" : "numbers",
+                           shape_like[kinds[k].n_num]);
         write_id(out);
         return check_kern(out, id, err);
     }
+    const int of_row = first_of_row(id);
+    if (of_row >= 0)
+        return HN_FAIL(err, HONE_E_ARG,
+                       "%s: a row of many kernels; expected one of them, as in %s%s.%s (all of them: "
+                       "hone lab list)",
+                       name, kinds[of_row].prefix, kinds[of_row].typed ? ".Q4_K" : "", shape_like[kinds[of_row].n_num]);
     return HN_FAIL(err, HONE_E_ARG, "%s: no such kernel; try: hone lab list", name);
 }
 

@@ -22,8 +22,8 @@ enum { WAIT_S = 300, TIMEOUT_S = 600, SHORT_S = 30 };
     "color.\"},{\"role\":\"assistant\",\"content\":\"Green.\"},{\"role\":\"user\",\"content\":\"Tell me about " \
     "it.\"}]"
 
-/* SEED stands for a number that is drawn, STOP for a piece of what was answered to "whole", and a letter that does not
- * follow it: a stream holds so much back, and then gives it at once. */
+/* SEED stands for a number that is drawn, CUT for a piece of what was answered to "whole", where the same answer ends, and
+ * STOP for such a piece and a letter that does not follow it: a stream holds so much back, and then gives it at once. */
 static const struct {
     const char *name, *path, *json;
 } asks[] = {
@@ -40,6 +40,8 @@ static const struct {
     { "whole", "/v1/chat/completions", "{" TALK ",\"max_tokens\":48,\"temperature\":0,\"ignore_eos\":true}" },
     { "held", "/v1/chat/completions",
       "{" TALK ",\"max_tokens\":48,\"temperature\":0,\"ignore_eos\":true,\"stream\":true,\"stop\":[STOP]}" },
+    { "cut", "/v1/chat/completions",
+      "{" TALK ",\"max_tokens\":48,\"temperature\":0,\"ignore_eos\":true,\"stop\":[CUT]}" },
     { "form", "/v1/chat/completions",
       "{" TALK ",\"max_tokens\":24,\"temperature\":0.8,\"seed\":SEED,\"response_format\":{\"type\":\"json_schema\","
       "\"json_schema\":{\"name\":\"a\",\"schema\":{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"},"
@@ -59,6 +61,10 @@ static const struct {
       "\"repeat_penalty\":1.2,\"repeat_last_n\":100,\"seed\":SEED,\"n_probs\":3,\"stop\":[\"e\",\"a\",\".\"],\"cache_"
       "prompt\":"
       "true}" },
+    { "ends", "/completion",
+      "{\"prompt\":\"A list of things: \",\"n_predict\":24,\"temperature\":0.9,\"seed\":SEED,\"stop\":[\" "
+      "\",\"e\",\"t\",\"a\","
+      "\"o\",\"i\",\"n\",\"s\"]}" },
     { "vector", "/v1/embeddings", "{\"input\":[\"A green leaf.\",\"Two\",\"Things to check before a measurement\"]}" },
     { "tokens", "/tokenize", "{\"content\":\"Der Zug f\\u00e4hrt um acht, 123456 x 1.5!\"}" },
 };
@@ -148,20 +154,26 @@ static hone_status await(char url[96], hn_beside *b, bool (*stop)(void *), hone_
     return HONE_OK;
 }
 
-/* The request, with what is drawn in it; malloc'ed. NULL: no memory. */
-static char *request(const char *json, uint64_t seed, const char *stop)
+/* The request, with what stands for something in it; malloc'ed. NULL: no memory. */
+static char *request(const char *json, uint64_t seed, const char *held, const char *cut)
 {
-    const char *at = strstr(json, "SEED"), *held = strstr(json, "STOP");
-    char *s = NULL;
-    int n = at     ? asprintf(&s, "%.*s%" PRIu64 "%s", (int)(at - json), json, seed >> 33, at + 4)
-            : held ? asprintf(&s, "%.*s%s%s", (int)(held - json), json, stop, held + 4)
-                   : asprintf(&s, "%s", json);
-    return n < 0 ? NULL : s;
+    char number[24], *s = NULL;
+    snprintf(number, sizeof number, "%" PRIu64, seed >> 33);
+    const struct {
+        const char *word, *is;
+    } words[] = { { "SEED", number }, { "STOP", held }, { "CUT", cut } };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        const char *at = strstr(json, words[i].word);
+        if (!at || !words[i].is) continue;
+        int n = asprintf(&s, "%.*s%s%s", (int)(at - json), json, words[i].is, at + strlen(words[i].word));
+        return n < 0 ? NULL : s;
+    }
+    return strdup(json);
 }
 
-/* A piece of the text of a chat's answer, from near its beginning, with a letter behind it that is none; as JSON,
- * malloc'ed. NULL: there is no text of so many bytes. */
-static char *stop_within(const char *body, uint64_t draw)
+/* A piece of the text of a chat's answer, from near its beginning, and, if so, with a letter behind it that is none; as
+ * JSON, malloc'ed. NULL: there is no text of so many bytes. */
+static char *piece_within(const char *body, uint64_t draw, bool and_letter)
 {
     enum { NEAR = 8, LEAST = 10, MORE = 16 };
     json_t *o = NULL, *choice = NULL, *text = NULL, *stop = NULL;
@@ -177,7 +189,7 @@ static char *stop_within(const char *body, uint64_t draw)
         while (((unsigned char)s[to] & 0xC0) == 0x80) to++;
         memcpy(piece, s + from, to - from);
         piece[to - from] = '\x7f';
-        stop = json_stringn(piece, to - from + 1);
+        stop = json_stringn(piece, to - from + and_letter);
     }
     char *r = stop ? json_dumps(stop, JSON_ENCODE_ANY) : NULL;
     json_decref(stop);
@@ -199,7 +211,7 @@ static hone_status ask_behind_others(answers *out, const char *url, uint64_t dra
     if (stop && stop(NULL)) return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
     hone_status st = hn_load_leave(url, asks[0].path, much, CLIENTS, fmin(0.05 + took_s, 2), err);
     if (st != HONE_OK) return st;
-    char *json = request(asks[0].json, hn_rand64(draw, 0), NULL);
+    char *json = request(asks[0].json, hn_rand64(draw, 0), NULL, NULL);
     if (!json) return HN_FAIL(err, HONE_E_NOMEM, "a request");
     st = hn_load_post(&a, url, asks[0].path, json, patience(took_s), err);
     out->has[LEFT] = a.status == 200 && a.body;
@@ -215,12 +227,13 @@ static hone_status ask_all(answers *out, const answers *other, const char *url, 
                            hone_error *err)
 {
     hone_status st = HONE_OK;
-    char *held = NULL;
+    char *held = NULL, *cut = NULL;
     double took_s = 0;
     for (int i = 0; i < N_ASKS && st == HONE_OK; i++) {
         const uint64_t drawn = hn_rand64(draw, (uint64_t)i);
-        if (strstr(asks[i].json, "STOP") && !held) continue; /* of both sides, whose answers before are the same */
-        char *json = request(asks[i].json, drawn, held);
+        /* (of both sides, whose answers before are the same) */
+        if ((strstr(asks[i].json, "STOP") && !held) || (strstr(asks[i].json, "CUT") && !cut)) continue;
+        char *json = request(asks[i].json, drawn, held, cut);
         hn_load_answer a = { 0 };
         const uint64_t from = hn_clock_ns();
         if (stop && stop(NULL)) st = HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
@@ -228,7 +241,10 @@ static hone_status ask_all(answers *out, const answers *other, const char *url, 
         else st = hn_load_post(&a, url, asks[i].path, json, i == 0 ? TIMEOUT_S : patience(took_s), err);
         out->has[i] = a.status == 200 && a.body;
         if (i == 0) took_s = (double)(hn_clock_ns() - from) * 1e-9;
-        if (out->has[i] && strcmp(asks[i].name, "whole") == 0) held = stop_within(a.body, drawn);
+        if (out->has[i] && strcmp(asks[i].name, "whole") == 0) {
+            held = piece_within(a.body, drawn, true);
+            cut = piece_within(a.body, drawn, false);
+        }
         if (out->has[i]) out->hash[i] = hash_of(a.body);
         free(a.body);
         free(json);
@@ -256,6 +272,7 @@ static hone_status ask_all(answers *out, const answers *other, const char *url, 
     if (loaded == HONE_E_INTERRUPTED) st = HN_FAIL(err, loaded, "interrupted");
 out:
     free(held);
+    free(cut);
     return st;
 }
 
