@@ -362,7 +362,8 @@ static void test_the_roof(void **state)
     kept k;
     begin(&r, &k);
     give_roof(&r);
-    r.set.stop = at_once; /* what is beyond a made-up roof is not measured again, for seconds each: test_lab_peaks does that */
+    /* what is beyond a made-up roof is not measured again, for seconds each: test_lab_peaks does that */
+    r.set.stop = at_once;
     static const double us[] = { 100, 100, 100 };
     double far = 1e15; /* rotated bytes: no cache keeps any */
     static const struct {

@@ -22,8 +22,9 @@ enum { WAIT_S = 300, TIMEOUT_S = 600, SHORT_S = 30 };
     "color.\"},{\"role\":\"assistant\",\"content\":\"Green.\"},{\"role\":\"user\",\"content\":\"Tell me about " \
     "it.\"}]"
 
-/* SEED stands for a number that is drawn, CUT for a piece of what was answered to "whole", where the same answer ends, and
- * STOP for such a piece and a letter that does not follow it: a stream holds so much back, and then gives it at once. */
+/* SEED stands for a number that is drawn, CUT for a piece of what was answered to "whole", where the same answer ends,
+ * and STOP for such a piece and a letter that does not follow it: a stream holds so much back, and then gives it at
+ * once. */
 static const struct {
     const char *name, *path, *json;
 } asks[] = {
