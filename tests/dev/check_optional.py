@@ -78,6 +78,8 @@ OTHERWISE = (
     (("ernie4_5", "ernie4_5-moe", "falcon-h1"), ("tensor attn_output.bias",), "it loads the bias and does not add it"),
     (("qwen4exp",), ("tensor attn_q.bias", "tensor attn_k.bias", "tensor attn_v.bias"), "it loads the biases and does not add them"),
     (("lfm2",), ("key attention.sliding_window_pattern", "keys window"), "it does not read the pattern there"),
+    (("laguna",), ("key attention.sliding_window_pattern = [True",),
+     "where the first layer has the window, it turns as many numbers of a head in all layers as in that one"),
     (("deepseek2",), ("no key expert_gating_func", "key expert_gating_func = 0", "no tensor exp_probs_b"),
      "softmax there; here, as files of GLM-4.7-Flash mean it, sigmoid where there is a bias of the choice"),
     (("deepseek2", "mistral4"),
