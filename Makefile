@@ -385,11 +385,13 @@ COLD = $(patsubst %.c,$(B)/%.o,$(wildcard $(foreach r,cli cli/* serve hub templa
 OPT_COLD_release = -Os -g1 -ffunction-sections -fdata-sections
 # (what runs under emulation is a small part of them)
 OPT_COLD_aarch64 = -O0 -g1
-# Rooms that hand work out, and what measures from within: loops over rows in vectors, but unrolled for nobody
+# Rooms that hand work out, and what measures from within: loops over rows in vectors, but unrolled for nobody. Encoders of
+# K-quants likewise, which are as fast so (docs/LAB.md, 2026-12-01).
 OPT_WARM_release = -O2 -ftree-vectorize -fvect-cost-model=dynamic -g1
 ifneq ($(OPT_WARM_$(FLAVOUR)),)
 ifeq ($(origin CFLAGS),file)
-$(foreach d,backend engine lab/inside,$(B)/src/$d/%.o) $(B)/src/text/encode.o: private CFLAGS = $(OPT_WARM_$(FLAVOUR))
+$(foreach d,backend engine lab/inside,$(B)/src/$d/%.o) $(B)/src/text/encode.o $(B)/src/quant/quantize_k.o: \
+	private CFLAGS = $(OPT_WARM_$(FLAVOUR))
 endif
 endif
 ifneq ($(OPT_COLD_$(FLAVOUR)),)

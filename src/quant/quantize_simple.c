@@ -163,6 +163,16 @@ void hn_q_q5_1(void *dst, const float *x, int64_t n, const float *importance)
     }
 }
 
+/* The same as nearest_e2m1 where d is a power of two and |x| < 16 d: the middles between two values, and all that
+ * decides between them, are exact then. */
+static int e2m1_of_power(float x, float d)
+{
+    const float t = fabsf(x);
+    const int below_4 = (t > 0.5f * d) + (t > 1.5f * d) + (t > 2.5f * d) + (t > 3.5f * d);
+    const int c = below_4 + (t > 5 * d) + (t > 7 * d) + (t > 10 * d);
+    return c | (x < 0 && c > 0 ? 8 : 0);
+}
+
 /* Code of the e2m1 value nearest to x at scale d; on ties the first, so never -0. */
 static int nearest_e2m1(float x, float d)
 {
@@ -188,7 +198,7 @@ void hn_q_mxfp4(void *dst, const float *x, int64_t n, const float *importance)
         e = e < 0 ? 0 : e > 254 ? 254 : e;
         float d = ldexpf(1, e - 128);
         b[0] = (uint8_t)e;
-        for (int i = 0; i < 16; i++) b[1 + i] = (uint8_t)(nearest_e2m1(x[i], d) | nearest_e2m1(x[i + 16], d) << 4);
+        for (int i = 0; i < 16; i++) b[1 + i] = (uint8_t)(e2m1_of_power(x[i], d) | e2m1_of_power(x[i + 16], d) << 4);
     }
 }
 

@@ -133,6 +133,40 @@ static double relative_error(const hn_type_info *ti, const float *x, const float
     return sqrt(e / s);
 }
 
+/* Of the values that a block of MXFP4 can say the nearest, by their distances in double precision; between two the one
+ * that is nearer to 0: on both sides of each middle, at every scale. */
+static void mxfp4_takes_the_nearest(void **state)
+{
+    static const double says[] = { 0, 0.5, 1, 1.5, 2, 3, 4, 6 };
+    const hn_type_info *ti = hn_type_get(HN_MXFP4);
+    for (int e = -123; e <= 124; e++) {
+        const float scale = ldexpf(1, e);
+        float x[32] = { 0 }, y[32];
+        uint8_t b[17];
+        x[0] = 7.9f * scale / 2; /* 4 to 8 halves of the scale: it fixes the block's */
+        for (int i = 0; i < 7; i++) {
+            float middle = (float)((says[i] + says[i + 1]) / 2) * scale / 2;
+            x[1 + i] = middle;
+            x[8 + i] = nextafterf(middle, INFINITY);
+            x[15 + i] = -middle;
+            x[22 + i] = -nextafterf(middle, 0);
+        }
+        x[29] = -nextafterf((float)says[7] * scale / 2, INFINITY);
+        ti->quantize(b, x, 32, NULL);
+        ti->dequantize(y, b, 32);
+        for (int i = 0; i < 32; i++) {
+            double best = 0;
+            for (int k = 1; k < 8; k++) {
+                double v = says[k] * (double)scale / 2;
+                if (fabs(fabs((double)x[i]) - v) < fabs(fabs((double)x[i]) - best)) best = v;
+            }
+            if (fabs((double)y[i]) != best || (best > 0 && signbit(y[i]) != signbit(x[i])) ||
+                (best == 0 && signbit(y[i])))
+                fail_msg("scale 2^%d: %a is told as %a, expected %a", e, (double)x[i], (double)y[i], best);
+        }
+    }
+}
+
 static void published_errors(void **state)
 {
     /* acceptance figures: independent measurement on as many samples of each kind */
@@ -256,11 +290,9 @@ static void blocks_are_independent(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(golden_rows),
-        cmocka_unit_test(published_errors),
-        cmocka_unit_test(importance_moves_error),
-        cmocka_unit_test(odd_inputs),
-        cmocka_unit_test(blocks_are_independent),
+        cmocka_unit_test(golden_rows),      cmocka_unit_test(mxfp4_takes_the_nearest),
+        cmocka_unit_test(published_errors), cmocka_unit_test(importance_moves_error),
+        cmocka_unit_test(odd_inputs),       cmocka_unit_test(blocks_are_independent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

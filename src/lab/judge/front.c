@@ -106,7 +106,7 @@ static hone_status line_of(hn_side_command *out, const hn_side *s, const hn_targ
     if (c->kind == RUN || c->kind == CHAT) hn_argv_add(a, "--n-predict=%d", N_PREDICT);
     hn_argv_extend(a, c->words);
     for (int i = 0; i < MOST_WORDS && c->words[i]; i++)
-        if (hn_argv_is(c->words[i], "seed")) hn_argv_set(a, "seed", "%" PRIu64, draw >> 33);
+        if (hn_argv_is(c->words[i], "seed")) hn_argv_set(a, "seed", "%" PRIu64, draw >> 1);
     hn_side_own_env(out, s);
     return hn_argv_check(a, s->program, err);
 }

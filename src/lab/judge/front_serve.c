@@ -159,7 +159,7 @@ static hone_status await(char url[96], hn_beside *b, bool (*stop)(void *), hone_
 static char *request(const char *json, uint64_t seed, const char *held, const char *cut)
 {
     char number[24], *s = NULL;
-    snprintf(number, sizeof number, "%" PRIu64, seed >> 33);
+    snprintf(number, sizeof number, "%" PRIu64, seed >> 1);
     const struct {
         const char *word, *is;
     } words[] = { { "SEED", number }, { "STOP", held }, { "CUT", cut } };
