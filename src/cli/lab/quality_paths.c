@@ -2,6 +2,7 @@
  * chunk, number of threads, level or layout. Owns what it opens. */
 #include "cli/lab/quality_paths.h"
 
+#include "lab/inside/numbers.h"
 #include "lab/machine/clock.h"
 
 #include <string.h>
@@ -123,6 +124,7 @@ int hn_cli_paths(const hn_cli *cli, const hone_model *m, const hn_q_prompts *pro
                                 .shared = hn_opts_has(cli->opts, "draw") && hn_opts_given(cli->opts, "draw"),
                                 .open = open_way,
                                 .open_scheduler = open_scheduler,
+                                .numbers = hn_numbers_hash,
                                 .arg = &o,
                                 .abort_fn = hn_abort_fn,
                                 .cache = hn_cache_of(hn_opts_str(cli->opts, "kv")),

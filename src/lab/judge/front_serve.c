@@ -16,15 +16,16 @@
 
 /* The first answer may take TIMEOUT_S; the others SHORT_S and a hundred times what the first took, at most as long. */
 enum { WAIT_S = 300, TIMEOUT_S = 600, SHORT_S = 30 };
+enum { CTX = 1024, LEFT_IN_FULL = 15 }; /* --ctx-size, and what FULL leaves of it */
 
 #define TALK                                                                                                    \
     "\"messages\":[{\"role\":\"system\",\"content\":\"Be brief.\"},{\"role\":\"user\",\"content\":\"Name a "    \
     "color.\"},{\"role\":\"assistant\",\"content\":\"Green.\"},{\"role\":\"user\",\"content\":\"Tell me about " \
     "it.\"}]"
 
-/* SEED stands for a number that is drawn, CUT for a piece of what was answered to "whole", where the same answer ends,
- * and STOP for such a piece and a letter that does not follow it: a stream holds so much back, and then gives it at
- * once. */
+/* Questions, in this order. SEED stands for a number that is drawn, FULL for nearly as many ids as the context has, CUT
+ * for a piece of what was answered to "whole", where the same answer ends, and STOP for such a piece and a letter that
+ * does not follow it: a stream holds so much back, and then gives it at once. */
 static const struct {
     const char *name, *path, *json;
 } asks[] = {
@@ -36,6 +37,10 @@ static const struct {
     { "chat", "/v1/chat/completions",
       "{" TALK ",\"max_tokens\":12,\"temperature\":0.8,\"seed\":SEED,\"logprobs\":true,\"top_logprobs\":3,"
       "\"logit_bias\":{\"I\":-100,\"O\":-100,\"T\":-100,\" the\":9}}" },
+    { "biased", "/v1/completions",
+      "{\"prompt\":\"Once upon a time\",\"max_tokens\":12,\"temperature\":0,\"ignore_eos\":true,\"logprobs\":5,"
+      "\"logit_bias\":{\" Mississippi, 42 quizzes\":7,\"xylophone\":-3}}" },
+    { "full", "/v1/completions", "{\"prompt\":FULL,\"max_tokens\":64,\"temperature\":0,\"ignore_eos\":true}" },
     { "stream", "/v1/chat/completions",
       "{" TALK ",\"max_tokens\":48,\"temperature\":0.8,\"seed\":SEED,\"ignore_eos\":true,\"stream\":true}" },
     { "whole", "/v1/chat/completions", "{" TALK ",\"max_tokens\":48,\"temperature\":0,\"ignore_eos\":true}" },
@@ -67,6 +72,10 @@ static const struct {
       "\",\"e\",\"t\",\"a\","
       "\"o\",\"i\",\"n\",\"s\"]}" },
     { "vector", "/v1/embeddings", "{\"input\":[\"A green leaf.\",\"Two\",\"Things to check before a measurement\"]}" },
+    { "shorter", "/v1/embeddings", "{\"input\":[\"A green leaf.\",\"Two\"],\"dimensions\":8}" },
+    { "rank", "/rerank",
+      "{\"query\":\"What is green?\",\"documents\":[\"A leaf.\",\"The sea\",\"Things to check before a "
+      "measurement\",\"Grass, trees\",\"42\"]}" },
     { "tokens", "/tokenize", "{\"content\":\"Der Zug f\\u00e4hrt um acht, 123456 x 1.5!\"}" },
 };
 enum { N_ASKS = sizeof asks / sizeof *asks, LEFT = N_ASKS, TOGETHER, N_ALL };
@@ -75,12 +84,24 @@ enum { N_ASKS = sizeof asks / sizeof *asks, LEFT = N_ASKS, TOGETHER, N_ALL };
 
 static bool counts(const char *key)
 {
-    static const char *const keys[] = {
-        "text",          "content",       "reasoning_content", "thinking",    "arguments",
-        "token",         "tokens",        "logprob",           "embedding",   "finish_reason",
-        "name",          "prompt_tokens", "completion_tokens", "stop_reason", "partial_json",
-        "token_logprobs"
-    };
+    static const char *const keys[] = { "text",
+                                        "content",
+                                        "reasoning_content",
+                                        "thinking",
+                                        "arguments",
+                                        "token",
+                                        "tokens",
+                                        "logprob",
+                                        "embedding",
+                                        "finish_reason",
+                                        "name",
+                                        "prompt_tokens",
+                                        "completion_tokens",
+                                        "stop_reason",
+                                        "partial_json",
+                                        "token_logprobs",
+                                        "relevance_score",
+                                        "index" };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (strcmp(key, keys[i]) == 0) return true;
     return false;
@@ -158,11 +179,13 @@ static hone_status await(char url[96], hn_beside *b, bool (*stop)(void *), hone_
 /* The request, with what stands for something in it; malloc'ed. NULL: no memory. */
 static char *request(const char *json, uint64_t seed, const char *held, const char *cut)
 {
-    char number[24], *s = NULL;
+    char number[24], full[2 * (CTX - LEFT_IN_FULL) + 2] = "[7", *s = NULL;
+    for (char *p = full + 2; p < full + sizeof full - 3; p += 2) memcpy(p, ",7", 2);
+    memcpy(full + sizeof full - 2, "]", 2);
     snprintf(number, sizeof number, "%" PRIu64, seed >> 1);
     const struct {
         const char *word, *is;
-    } words[] = { { "SEED", number }, { "STOP", held }, { "CUT", cut } };
+    } words[] = { { "SEED", number }, { "STOP", held }, { "CUT", cut }, { "FULL", full } };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         const char *at = strstr(json, words[i].word);
         if (!at || !words[i].is) continue;
@@ -229,11 +252,13 @@ static hone_status ask_all(answers *out, const answers *other, const char *url, 
 {
     hone_status st = HONE_OK;
     char *held = NULL, *cut = NULL;
+    const double quick_s = 0.3; /* a model that answers the first so soon reads a whole context soon */
     double took_s = 0;
     for (int i = 0; i < N_ASKS && st == HONE_OK; i++) {
         const uint64_t drawn = hn_rand64(draw, (uint64_t)i);
         /* (of both sides, whose answers before are the same) */
         if ((strstr(asks[i].json, "STOP") && !held) || (strstr(asks[i].json, "CUT") && !cut)) continue;
+        if (strstr(asks[i].json, "FULL") && (other ? !other->has[i] : took_s > quick_s)) continue;
         char *json = request(asks[i].json, drawn, held, cut);
         hn_load_answer a = { 0 };
         const uint64_t from = hn_clock_ns();
@@ -285,7 +310,7 @@ static hone_status serve(answers *out, const answers *other, hn_side *s, const h
     char url[96] = "";
     *out = (answers){ .began = false };
     hn_argv_extend(&c.argv, (const char *const[]){ s->program, "serve", "--port=0", "--no-ui", "--ctx-size=1024",
-                                                   "--parallel=8", NULL });
+                                                   "--pooling=mean", "--parallel=8", NULL });
     hn_argv_add(&c.argv, "--model=%s", t->model);
     hn_front_settings(&c.argv, s, t);
     hn_side_own_env(&c, s);

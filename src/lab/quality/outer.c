@@ -19,11 +19,11 @@ enum {
     LONG_TEXT = 13200
 };
 
-static const char *const names[HN_OUTER_PARTS] = { "tokenizer", "text",       "sampler", "masks",   "logprobs",
-                                                   "template",  "embeddings", "caches",  "edges",   "depth",
-                                                   "scripts",   "stops",      "picks",   "forms",   "talks",
-                                                   "vectors",   "replies",    "chains",  "words",   "far",
-                                                   "means",     "drawn2",     "lengths", "adapted", "notations" };
+static const char *const names[HN_OUTER_PARTS] = {
+    "tokenizer", "text",    "sampler", "masks",  "logprobs", "template", "embeddings", "caches",  "edges",
+    "depth",     "scripts", "stops",   "picks",  "forms",    "talks",    "vectors",    "replies", "chains",
+    "words",     "far",     "means",   "drawn2", "lengths",  "adapted",  "notations",  "corners", "numbers"
+};
 
 typedef hn_asking asking;
 
@@ -730,7 +730,8 @@ hone_status hn_outer_ask(hn_outer *out, const hone_model *m, uint64_t draw, hone
                 { HN_OUTER_CHAINS, false, ask_chains },
                 { HN_OUTER_WORDS, true, ask_words },
                 { HN_OUTER_FAR, false, hn_ask_far },
-                { HN_OUTER_NOTATIONS, false, hn_ask_notations } };
+                { HN_OUTER_NOTATIONS, false, hn_ask_notations },
+                { HN_OUTER_CORNERS, true, hn_ask_corners } };
     asking a = { .m = m };
     hone_model_get_info(m, &a.info);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {

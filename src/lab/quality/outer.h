@@ -35,6 +35,8 @@ typedef enum hn_outer_part {
     HN_OUTER_LENGTHS,    /* of paths.c, too: embeddings of texts whose lengths are drawn by it */
     HN_OUTER_ADAPTED,    /* likewise: logits with one adapter more, at scales that are drawn by it */
     HN_OUTER_NOTATIONS,  /* every word of grammars, expressions, schemas, templates; calls in ten formats */
+    HN_OUTER_CORNERS,    /* stops that begin anew within themselves; texts that formats just let in or refuse */
+    HN_OUTER_NUMBERS,    /* the caller's: turns of far positions, bytes of each type */
     HN_OUTER_PARTS
 } hn_outer_part;
 
@@ -42,9 +44,9 @@ typedef struct hn_outer {
     char hash[HN_OUTER_PARTS][12]; /* 8 hexadecimal digits; "": this model has no such part, or it was not asked */
 } hn_outer;
 
-/* All but embeddings, vectors, means, lengths, adapted, caches and depth, which stay as they are. draw: the number of
- * those that are drawn; 0: there are none of them. What a part refuses is its answer too; HONE_E_NOMEM alone is
- * returned. */
+/* All but embeddings, vectors, means, lengths, adapted, caches, depth and numbers, which stay as they are. draw: the
+ * number of those that are drawn; 0: there are none of them. What a part refuses is its answer too; HONE_E_NOMEM alone
+ * is returned. */
 hone_status hn_outer_ask(hn_outer *out, const hone_model *m, uint64_t draw, hone_error *err);
 void hn_outer_set(hn_outer *out, hn_outer_part part, uint64_t hash);
 /* Of a part that is drawn: its hash begins with the number, by which alone it can be compared. */

@@ -1,7 +1,7 @@
 /* What the files of outer share: a hash as it goes on. outer.c has tokenizer, texts, samplers and grammars,
  * outer_talks.c conversations and answers, outer_far.c what is beyond the bounds of both, outer_notations.c how
- * grammars and templates may be written, outer_calls.c how templates mark what they write, outer_drawn.c what a
- * number draws. */
+ * grammars and templates may be written, outer_calls.c how templates mark what they write, outer_corners.c what
+ * these left out, outer_drawn.c what a number draws. */
 #ifndef HN_OUTER_ASK_H
 #define HN_OUTER_ASK_H
 
@@ -38,6 +38,8 @@ hone_status hn_ask_far(hn_asking *a);
 /* Notations, by the words of each. */
 hone_status hn_ask_notations(hn_asking *a);
 hone_status hn_ask_calls(hn_asking *a); /* its second half: how templates mark what they write */
+/* Stops that begin anew within themselves, texts that a format just lets in. */
+hone_status hn_ask_corners(hn_asking *a);
 /* Of all kinds, as the number draws them. */
 hone_status hn_ask_drawn(hn_asking *a, uint64_t by);
 

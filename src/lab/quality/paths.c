@@ -581,6 +581,7 @@ static hone_status from_kept(hn_walk *w)
     if (st == HONE_OK) st = hn_walk_prefixes_of_others(w, FORK, to);
     if (st == HONE_OK && !hn_walk_over(w)) st = hn_walk_other_ends(w, FORK);
     if (st == HONE_OK && !hn_walk_over(w)) st = hn_walk_old_places(w, FORK, MIDDLE);
+    if (st == HONE_OK && !hn_walk_over(w)) st = hn_walk_kept_page(w, FORK, MIDDLE);
     hone_session_drop_prefixes(w->s); /* the ways behind this one find the session as if it had not been */
     return st;
 }
@@ -756,7 +757,10 @@ static hone_status embed_all(hn_walk *w, const embed_question *asked, size_t n_a
 
 hone_status hn_walk_ask_around(hn_walk *w, hone_error *err)
 {
-    return hn_outer_ask(&w->out->outer, w->p->m, w->p->shared ? w->p->draw : 0, err);
+    uint64_t h = HN_FNV_INIT;
+    hone_status st = w->p->numbers ? w->p->numbers(&h, err) : HONE_OK;
+    if (st == HONE_OK && w->p->numbers) hn_outer_set(&w->out->outer, HN_OUTER_NUMBERS, h);
+    return st == HONE_OK ? hn_outer_ask(&w->out->outer, w->p->m, w->p->shared ? w->p->draw : 0, err) : st;
 }
 
 /* Of lengths that are drawn by a number which others draw by, too: one of them is nearly all that there is. */
@@ -777,6 +781,23 @@ static hone_status of_drawn_lengths(hn_walk *w)
     return st;
 }
 
+static const embed_question far_mean = { HONE_POOL_MEAN, false, { 300 } };
+
+hone_status hn_walk_embed_again(hn_walk *w)
+{
+    hn_outer before = w->out->outer;
+    if (!before.hash[HN_OUTER_MEANS][0]) return HONE_OK;
+    hone_status st = hone_seq_truncate(w->s, 0, 0, w->err); /* texts take an empty sequence */
+    if (st == HONE_OK) st = embed_all(w, &far_mean, 1, HN_OUTER_MEANS);
+    if (st == HONE_OK && strcmp(before.hash[HN_OUTER_MEANS], w->out->outer.hash[HN_OUTER_MEANS]) != 0)
+        hn_invalid(&w->out->verdict,
+                   "one text, two vectors: of %d ids as an embedding, %s, and in one chunk; the engine is wrong in one "
+                   "of the two",
+                   (int)far_mean.n[0], w->way);
+    w->out->outer = before;
+    return st;
+}
+
 static hone_status embedded(hn_walk *w)
 {
     static const embed_question asked[] = { { HONE_POOL_NONE, false, { 9, 16, 65 } },
@@ -787,11 +808,10 @@ static hone_status embedded(hn_walk *w)
                                              { HONE_POOL_MEAN, true, { 9, 2 } },
                                              { HONE_POOL_CLS, true, { 3 } },
                                              { HONE_POOL_LAST, true, { 70 } } };
-    static const embed_question far[] = { { HONE_POOL_MEAN, false, { 300 } } };
     w->way = "as an embedding,";
     hone_status st = embed_all(w, asked, sizeof asked / sizeof *asked, HN_OUTER_EMBEDDINGS);
     if (st == HONE_OK) st = embed_all(w, longer, sizeof longer / sizeof *longer, HN_OUTER_VECTORS);
-    if (st == HONE_OK && w->small) st = embed_all(w, far, sizeof far / sizeof *far, HN_OUTER_MEANS);
+    if (st == HONE_OK && w->small) st = embed_all(w, &far_mean, 1, HN_OUTER_MEANS);
     if (st == HONE_OK && w->small) st = of_drawn_lengths(w);
     if (st != HONE_E_UNSUPPORTED && st != HONE_E_ARG) return st;
     hn_walk_left_out(w, "embeddings");

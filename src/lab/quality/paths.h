@@ -46,6 +46,7 @@ typedef struct hn_paths_params {
     hone_status (*open)(void *arg, const hn_q_way *w, hone_session **out, hone_error *err);
     /* Beside the session that was opened last: *out with n_seq slots, freed by who asked. May be NULL: none. */
     hone_status (*open_scheduler)(void *arg, const hn_q_way *w, hone_scheduler **out, hone_error *err);
+    hone_status (*numbers)(uint64_t *h, hone_error *err); /* *h goes on by what no prompt reaches; NULL: nothing */
     void *arg;
     bool (*abort_fn)(void *arg); /* of these sessions, set again where they are stopped on purpose; NULL: none */
     void *abort_arg;

@@ -270,6 +270,30 @@ hone_status hn_walk_old_places(hn_walk *w, int32_t seq, int32_t other)
     return st == HONE_E_NOMEM || st == HONE_E_UNSUPPORTED ? HONE_OK : st;
 }
 
+hone_status hn_walk_kept_page(hn_walk *w, int32_t seq, int32_t other)
+{
+    if (w->n <= 2 * PAGE + 2) return HONE_OK;
+    const uint64_t draw = hn_rand64(w->out->draw, 0x70616765u); /* its own: others come as they came */
+    const int32_t n = PAGE * (1 + (int32_t)(draw >> 32 & 1)), back = 1 + (int32_t)(draw % (PAGE - 2));
+    int32_t kept = 0;
+    const float *x = NULL;
+    w->way = "behind what a sequence wrote that shared the page";
+    w->drawn = true;
+    hone_session_drop_prefixes(w->s);
+    hone_status st = hn_walk_empty(w);
+    if (st == HONE_OK) st = hn_walk_call(w, seq, 0, n, 0);
+    if (st == HONE_OK) st = hone_seq_keep(w->s, seq, w->err);
+    if (st == HONE_OK) st = hone_seq_truncate(w->s, seq, n - back, w->err);
+    if (st == HONE_OK) st = run_others(w, seq, n - back, n, &x);
+    if (st == HONE_OK) st = hone_seq_match(w->s, other, w->ids, n, &kept, w->err);
+    if (st == HONE_OK && kept > n) hn_invalid(&w->out->verdict, "of %d ids %d are kept", (int)n, (int)kept);
+    if (st == HONE_OK && !hn_walk_over(w) && kept < n) st = hn_walk_call(w, other, kept, n, 0);
+    if (st == HONE_OK && !hn_walk_over(w)) st = hn_walk_singles(w, other, n, n + 2);
+    w->drawn = false;
+    if (st == HONE_OK) st = hn_walk_empty(w);
+    return st == HONE_E_NOMEM || st == HONE_E_UNSUPPORTED ? HONE_OK : st;
+}
+
 /* ---- beyond the prompt ------------------------------------------------------------------------------ */
 
 enum { ALONE = 6 };
@@ -311,14 +335,32 @@ static hone_status deeper(hn_walk *w)
     hone_status st = w->deep ? hone_seq_restore(w->s, 0, w->deep, w->err) : HONE_OK;
     somewhere += hn_walk_draw(w, HN_Q_DEEP - 2 * HN_Q_PIECE - somewhere);
     if (st == HONE_OK) st = to_depth(w, somewhere);
-    return st == HONE_OK ? to_depth(w, HN_Q_DEEP) : st;
+    if (st == HONE_OK) st = to_depth(w, HN_Q_DEEP);
+    return st == HONE_OK ? hone_seq_snapshot(w->s, 0, &w->far, w->err) : st;
+}
+
+/* One token of each of several forks: of few positions first, then of nearly all, whose attention is split over more
+ * parts than there is room for at once. The last of them have been asked before. */
+static hone_status of_all_depths(hn_walk *w)
+{
+    static const int32_t behind[] = { HN_Q_DEEP - 6, HN_Q_DEEP - 70, HN_Q_DEEP - 300, 30, 12, 2 };
+    enum { N = sizeof behind / sizeof *behind };
+    hone_status st = hone_seq_restore(w->s, 0, w->far, w->err);
+    for (int32_t k = 0; k < N && st == HONE_OK; k++) {
+        const int32_t pos = HN_Q_DEEP - behind[k];
+        if (k > 0) st = hone_seq_copy(w->s, k, 0, w->err);
+        w->batch[k] = (hone_token){ w->ids[pos], pos, k, true };
+    }
+    for (int32_t k = N - 1; k >= 0 && st == HONE_OK; k--) st = hone_seq_truncate(w->s, k, w->batch[k].pos, w->err);
+    if (st == HONE_OK) st = hn_walk_run(w, N);
+    return st == HONE_E_UNSUPPORTED ? HONE_OK : st; /* a state, or a window, does not go back so far */
 }
 
 /* The prompt again and again, to a depth that is drawn and to one that is always the same, of which outer holds a
  * hash. */
 hone_status hn_walk_far_beyond(hn_walk *w)
 {
-    const hn_q_way way = { .n_ctx = HN_Q_DEEP, .n_seq = 2 };
+    const hn_q_way way = { .n_ctx = HN_Q_DEEP, .n_seq = 2 }, among = { .n_ctx = HN_Q_DEEP, .n_seq = 8, .threads = 4 };
     hn_walk_seen *seen = w->seen;
     int32_t *ids = w->ids, n = w->n;
     uint64_t h = HN_FNV_INIT;
@@ -330,6 +372,10 @@ hone_status hn_walk_far_beyond(hn_walk *w)
     w->n = HN_Q_DEEP;
     w->drawn = true;
     if (st == HONE_OK) st = hn_walk_with(w, "far beyond the prompt", &way, deeper);
+    if (st == HONE_OK && !hn_walk_over(w) && w->far)
+        st = hn_walk_with(w, "far beyond the prompt, among others that are not", &among, of_all_depths);
+    hone_snapshot_free(w->far);
+    w->far = NULL;
     for (int32_t i = HN_Q_DEEP - HN_Q_PIECE; i < HN_Q_DEEP && st == HONE_OK; i++)
         h = hn_fnv1a(h, &w->seen[i].bits, sizeof w->seen[i].bits);
     if (st == HONE_OK && !hn_walk_over(w)) hn_outer_set(&w->out->outer, HN_OUTER_DEPTH, h);

@@ -107,8 +107,9 @@ static hone_sampler_params draw_sampling(crowd *c, bool chain)
     if (!chain) return p;
     if (draw(c, 2)) p.top_p = 0.5f + 0.1f * (float)draw(c, 5);
     if (draw(c, 3) == 0) p.min_p = 0.1f;
-    if (draw(c, 2)) p.repeat_penalty = 1.3f, p.presence_penalty = 0.2f, p.frequency_penalty = 0.1f;
-    p.penalty_last_n = 1 + draw(c, CROWD_PROMPT);
+    /* mostly, and of much of the prompt: who pauses is not to forget them */
+    if (draw(c, 4)) p.repeat_penalty = 1.3f, p.presence_penalty = 0.4f, p.frequency_penalty = 0.3f;
+    p.penalty_last_n = draw(c, 3) ? CROWD_PROMPT : 1 + draw(c, CROWD_PROMPT);
     return p;
 }
 
@@ -134,12 +135,13 @@ static void draw_question(const hn_walk *w, crowd *c, int32_t k)
         q->n_choices = 1;
     }
     q->n_logprobs = draw(c, HN_ASKED_TOP + 1);
-    q->how = draw_sampling(c, k != SAMPLED);
+    const bool sampled = k == SAMPLED && !c->pair; /* which has no penalties */
+    q->how = draw_sampling(c, !sampled);
     q->client = k < SLOTS ? (uint64_t)k : (uint64_t)draw(c, SLOTS);
     q->scope = k == KEPT_APART;
     q->mask = k == MASKED || draw(c, 4) == 0 ? hn_rand64(c->key, c->n_drawn++) | 1 : 0;
     q->ends = k == ENDS;
-    if (k == SAMPLED) q->sampled = true, q->mask = 0, q->how.temp = 1.3f;
+    if (sampled) q->sampled = true, q->mask = 0, q->how.temp = 1.3f;
     if (k == ECHOES) q->echo = true;
     if (k == STOPS) q->stop_after = 1 + draw(c, q->gen);
     if (k == CANCELLED) q->cancel_after = 1 + draw(c, q->gen), q->n_choices = 1;
@@ -147,7 +149,7 @@ static void draw_question(const hn_walk *w, crowd *c, int32_t k)
     if (k % 2 == 0) return;
     for (int32_t i = 0; i < N_BIAS; i++)
         c->bias[k][i] = (hone_bias){ draw(c, w->info.n_vocab), i ? -INFINITY : 3.0f + (float)draw(c, 5) };
-    if (k != SAMPLED) q->bias = c->bias[k], q->n_bias = N_BIAS;
+    if (!sampled) q->bias = c->bias[k], q->n_bias = N_BIAS;
 }
 
 /* A slot is kept, emptied, and holds the same again: who goes on there is told what he is told alone. */

@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include "lab/quality/paths_walk.h"
 
+#include "lab/quality/proof.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,7 +152,8 @@ static hone_status in_many_chunks(hn_walk *w)
     int32_t to = w->p->quick ? 3 * CHUNK_QUICK : MOST;
     if (to > w->n || (w->small && !w->p->quick)) to = w->n - SINGLES;
     hone_status st = hn_walk_call_again(w, 0, 0, to, w->info.n_layer + (w->info.n_layer + 1) / 2);
-    return st == HONE_OK ? hn_walk_singles(w, 0, to, to + SINGLES < w->n ? to + SINGLES : w->n) : st;
+    if (st == HONE_OK) st = hn_walk_singles(w, 0, to, to + SINGLES < w->n ? to + SINGLES : w->n);
+    return st == HONE_OK && !hn_walk_over(w) ? hn_walk_embed_again(w) : st;
 }
 
 /* Forks of the prompt at HN_Q_MANY places, each of which goes on in batches of all down to two of them, at another row
@@ -446,6 +449,28 @@ hone_status hn_walk_other_sessions(hn_walk *w, const hn_q_way *of_nine)
     return st == HONE_OK && !hn_walk_over(w) ? on_levels(w, &base) : st;
 }
 
+/* Both sequences hold the prompt: they are cut where no line of a cache ends, and go on, one behind files. */
+static hone_status goes_on_from_files(hn_walk *w)
+{
+    enum { CUT = 69 };
+    uint64_t bits[2] = { 0 };
+    hone_status st = HONE_OK;
+    for (int32_t q = 0; q < 2 && st == HONE_OK; q++) {
+        const float *x = NULL;
+        st = hone_seq_truncate(w->s, q, CUT, w->err);
+        if (st == HONE_OK && q == 1) st = to_files_and_back(w, 2, 1);
+        if (st == HONE_OK) st = hone_append(w->s, q, w->ids + CUT, HN_WALK_CACHE_CTX - CUT, &x, w->err);
+        if (st == HONE_OK) bits[q] = hn_bits_hash(x, w->info.n_vocab);
+    }
+    if (st == HONE_OK && bits[0] != bits[1])
+        hn_invalid(
+            &w->out->verdict,
+            "one prompt, two answers: behind %d positions that came from files, %s, others than behind those that "
+            "were computed; the engine is wrong in one of the two",
+            (int)CUT, w->way);
+    return st == HONE_E_UNSUPPORTED ? HONE_OK : st; /* what cannot be cut there */
+}
+
 /* A prompt at once; then in chunks, with tokens one by one around the edges of its pages. */
 static hone_status across_pages(hn_walk *w)
 {
@@ -457,7 +482,7 @@ static hone_status across_pages(hn_walk *w)
     for (size_t i = 0, from = 0; i < sizeof parts / sizeof *parts && st == HONE_OK; from = (size_t)parts[i++].to)
         st = parts[i].one_by_one ? hn_walk_singles(w, 1, (int32_t)from, parts[i].to)
                                  : hn_walk_call(w, 1, (int32_t)from, parts[i].to, 0);
-    return st;
+    return st == HONE_OK && w->small && !hn_walk_over(w) ? goes_on_from_files(w) : st;
 }
 
 /* With one other type of cache: its ways agree with each other, and *h goes on by what they say. */

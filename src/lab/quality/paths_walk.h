@@ -40,6 +40,7 @@ typedef struct hn_walk {
     bool all_rows; /* are asked for, of what hn_walk_call() runs */
     hone_session *s;
     hone_snapshot *deep;  /* HN_WALK_FAR_DOWN positions of the prompt, for other sessions; NULL: not made */
+    hone_snapshot *far;   /* HN_Q_DEEP positions, between two sessions of hn_walk_far_beyond */
     bool of_plain;        /* the session's model is another one: of plain weights */
     unsigned char *here;  /* [n]: drawn places, at which a token comes alone, too */
     bool ask_here;        /* their rows are asked for */
@@ -74,6 +75,7 @@ hone_status hn_walk_crumbs(hn_walk *w);
 hone_status hn_walk_call_again(hn_walk *w, int32_t seq, int32_t from, int32_t to, int32_t n_layer);
 hone_status hn_walk_empty(hn_walk *w);
 hone_status hn_walk_ask_around(hn_walk *w, hone_error *err); /* what needs no session */
+hone_status hn_walk_embed_again(hn_walk *w); /* a long text, in another session: the same vector as before */
 static inline bool hn_walk_over(const hn_walk *w) { return w->out->verdict.state == HN_INVALID; }
 
 /* Every so many positions all ways are asked. */
@@ -115,6 +117,9 @@ hone_status hn_walk_other_ends(hn_walk *w, int32_t seq);
 /* A sequence that was cut, and went on otherwise, is not taken back to what it was before: of a state or a window,
  * which are remembered. Both are empty behind it. */
 hone_status hn_walk_old_places(hn_walk *w, int32_t seq, int32_t other);
+/* Whole pages are kept, and who holds the last of them with what is kept cuts it there and goes on otherwise: it is
+ * found as it was. All are empty behind it. */
+hone_status hn_walk_kept_page(hn_walk *w, int32_t seq, int32_t other);
 /* Batches of any sequences, counts and rows; before them a long call. */
 hone_status hn_walk_in_drawn_batches(hn_walk *w);
 /* Beyond the prompt. */
