@@ -88,6 +88,7 @@ typedef enum HN_SMALL hn_role {
     HN_ROLE_NGRAM_VALUE,
     HN_ROLE_INDEX_Q,
     HN_ROLE_INDEX_K,
+    HN_ROLE_INDEX_W, /* how much each head of queries counts */
     HN_ROLE_KINDS
 } hn_role;
 
@@ -189,16 +190,22 @@ typedef struct hn_kv {
     int32_t group;     /* whose tables of the step these are */
     size_t page_bytes, head_bytes;
     int32_t n_head_kv;
-    int64_t d;
-    size_t i_at; /* likewise to the rows of an index, of all heads one: f32 [HN_PAGE][d_i], whatever type is */
-    int64_t d_i; /* 0: there is none */
+    int64_t d, d_v; /* d_v: of values; 0: as keys */
+    size_t i_at;    /* likewise to the rows of an index, of all heads one: f32 [HN_PAGE][d_i], whatever type is */
+    int64_t d_i;    /* 0: there is none */
     hn_cache_type type;
 } hn_kv;
 
-/* Bytes from K (V) of page 0, head 0 to that of another page and head; a position is pos % HN_PAGE there. */
+/* Bytes from K of page 0, head 0 to that of another page and head; a position is pos % HN_PAGE there. */
 static inline size_t hn_kv_at(const hn_kv *kv, uint32_t page, int64_t head)
 {
     return (size_t)page * kv->page_bytes + (size_t)head * kv->head_bytes;
+}
+static inline int64_t hn_kv_dv(const hn_kv *kv) { return kv->d_v ? kv->d_v : kv->d; }
+/* The same of V. */
+static inline size_t hn_kv_v_head(const hn_kv *kv)
+{
+    return kv->d_v ? HN_PAGE / HN_KEY_BLOCK * hn_cache_block_bytes(kv->type, kv->d_v) : kv->head_bytes;
 }
 
 /* The state of one recurrent layer, f32. RWKV: the inputs that time mix and channel mix saw last, a_prev[n_embd] and
@@ -285,7 +292,7 @@ typedef enum hn_norm_kind { HN_NORM_RMS = 0, HN_NORM_LAYER, HN_NORM_NONE } hn_no
  * rows of n. With n_w, w has so many rows, which those of x take by turns. */
 typedef struct hn_norm {
     hn_norm_kind kind;
-    hn_buf *x;
+    hn_buf *x;   /* NULL: act's own rows, in place */
     hn_buf *y;   /* takes it, and may be x; or NULL: */
     hn_act *act; /* takes it */
     const float *w, *b;
@@ -333,7 +340,7 @@ typedef struct hn_temperature {
 typedef struct hn_heads {
     hn_buf *q, *k;                /* [n_tok, n_head·d], [n_tok, n_head_kv·d]; changed in place */
     const hn_buf *q_gate;         /* [n_tok, n_head][2][d]: q takes the former halves first; or NULL */
-    hn_buf *v;                    /* [n_tok, n_head_kv·d] */
+    hn_buf *v;                    /* [n_tok, n_head_kv·d_v] */
     const float *q_norm, *k_norm; /* of norm */
     hn_head_norm norm;
     bool v_normed; /* v is: each head, without weights */
@@ -422,14 +429,17 @@ typedef struct hn_head_product {
     int64_t n_tok;
 } hn_head_product;
 
-/* What chooses the positions that a query sees (Qwen's QSA, 2026): keys of an index, one row of each position, whose
- * mean over each block of `block` positions from 0 on is normed and turned as its first position is. A block scores
- * Σ_h max(q_h·key, 0), ascending h, each product by lanes and tree of the float rule; of the blocks that are whole at
- * a query's position, its own too, the n_best that score most are seen, ties to the earlier, and what comes after the
- * last whole block. */
+/* What chooses the positions that a query sees (Qwen's QSA, 2026; with blocks of one position, DeepSeek's, 2025): keys
+ * of an index, one row of each position, whose mean over each block of `block` positions from 0 on is normed and turned
+ * as its first position is. A block scores Σ_h max(q_h·key, 0), or Σ_h weigh_h·max(q_h·key, 0), ascending h, each
+ * product by lanes and tree of the float rule; of the blocks that are whole at a query's position, its own too, the
+ * n_best that score most are seen, ties to the earlier, and what comes after the last whole block. */
 typedef struct hn_block_index {
     hn_buf *q, *k;                /* [n_tok, n_head·d_i], [n_tok, d_i]: before norm and rotation; q changes in place */
-    const float *q_norm, *k_norm; /* [d_i] */
+    const hn_buf *weigh;          /* [n_tok, n_head], or NULL */
+    const float *q_norm, *k_norm; /* [d_i]; q_norm NULL: queries are not normed */
+    const float *k_norm_b;        /* given: keys' norm is LayerNorm */
+    const hn_kv *rows;            /* whose index it is; NULL: the call's */
     const hn_buf *cs;             /* of rope, */
     int angles;                   /* these */
     int64_t n_head;

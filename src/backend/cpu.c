@@ -413,9 +413,23 @@ static void norm_rows(void *arg, int64_t t, int32_t thread)
     norm_row(j->c, n, n->y->p + t * n->n, n->x->p + t * n->n, n->n_w ? n->w + t % n->n_w * n->n : n->w);
 }
 
+static void own_row(void *arg, int64_t t, int32_t thread)
+{
+    norm_job *j = arg;
+    float *x = j->n->act->f32 + (size_t)t * hn_f32_stride(j->n->n);
+    norm_row(j->c, j->n, x, x, j->n->w);
+}
+
 static void norm(hn_backend *b, const hn_norm *n)
 {
     cpu_backend *c = cpu_self(b);
+    if (!n->x) {
+        norm_job j = { c, n };
+        cpu_wrote(c, n->act->late_x);
+        cpu_for_rows(c, own_row, &j, n->n_tok, n->n);
+        cpu_act_begin(c, n->act, n->n, n->n_tok);
+        return;
+    }
     if (n->y) {
         norm_job j = { c, n };
         cpu_wrote(c, n->y);

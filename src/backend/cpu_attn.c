@@ -65,16 +65,17 @@ static void heads_row(void *arg, int64_t t, int32_t thread)
     const hn_kv *kv = j->kv;
     const hn_row *row = &j->c->step.rows[t];
     const uint32_t *table = cpu_table_of(j->c, kv, row->seq);
-    int64_t d = kv->d, pos = row->pos;
+    int64_t d = kv->d, d_v = hn_kv_dv(kv), pos = row->pos;
     size_t page = hn_kv_at(kv, table ? table[pos / HN_PAGE] : (uint32_t)(pos / HN_PAGE), 0);
     const float *cs = h->cs ? h->cs->p + t * h->n_rot : NULL;
-    float *q = h->q->p + t * h->n_head * d, *k = h->k->p + t * kv->n_head_kv * d, *v = h->v->p + t * kv->n_head_kv * d;
+    float *q = h->q->p + t * h->n_head * d, *k = h->k->p + t * kv->n_head_kv * d,
+          *v = h->v->p + t * kv->n_head_kv * d_v;
     char *mem = (char *)kv->mem->p + page;
     for (int64_t i = 0; h->q_gate && i < h->n_head; i++)
         memcpy(q + i * d, h->q_gate->p + (t * h->n_head + i) * 2 * d, (size_t)d * sizeof *q);
     clip(q, h->n_head * d, h->clip);
     clip(k, kv->n_head_kv * d, h->clip);
-    clip(v, kv->n_head_kv * d, h->clip);
+    clip(v, kv->n_head_kv * d_v, h->clip);
     for (int after = 0; after < 2; after++) {
         if (h->norm_after == after) {
             norm_heads(f, h, q, h->q_norm, h->n_head, d);
@@ -85,12 +86,12 @@ static void heads_row(void *arg, int64_t t, int32_t thread)
         hn_rope_apply(k, cs, kv->n_head_kv, d, h->n_rot, h->neox);
     }
     if (h->temperature.scale != 0) warm(&h->temperature, q, h->n_head * d, pos);
-    for (int64_t i = 0; h->v_normed && i < kv->n_head_kv; i++) f->rms_norm(v + i * d, v + i * d, NULL, d, h->eps);
+    for (int64_t i = 0; h->v_normed && i < kv->n_head_kv; i++) f->rms_norm(v + i * d_v, v + i * d_v, NULL, d_v, h->eps);
     if (!hn_all_within(k, kv->n_head_kv * d, j->limit)) lower(&j->first_bad, 2 * t);
-    else if (!hn_all_within(v, kv->n_head_kv * d, j->limit)) lower(&j->first_bad, 2 * t + 1);
+    else if (!hn_all_within(v, kv->n_head_kv * d_v, j->limit)) lower(&j->first_bad, 2 * t + 1);
     for (int64_t i = 0; i < kv->n_head_kv; i++) {
         f->store_k[kv->type](mem + kv->k_at + (size_t)i * kv->head_bytes, k + i * d, d, pos % HN_PAGE);
-        f->store_v[kv->type](mem + kv->v_at + (size_t)i * kv->head_bytes, v + i * d, d, pos % HN_PAGE);
+        f->store_v[kv->type](mem + kv->v_at + (size_t)i * hn_kv_v_head(kv), v + i * d_v, d_v, pos % HN_PAGE);
     }
 }
 
@@ -113,7 +114,7 @@ static void queries_row(void *arg, int64_t i, int32_t thread)
 static void keep_fault(cpu_backend *c, const heads_job *j)
 {
     const hn_kv *kv = j->kv;
-    int64_t bad = j->first_bad, row = bad / 2, n = kv->n_head_kv * kv->d, i = 0;
+    int64_t bad = j->first_bad, row = bad / 2, d = bad % 2 ? hn_kv_dv(kv) : kv->d, n = kv->n_head_kv * d, i = 0;
     const hn_buf *from = j->l ? j->l->row : bad % 2 ? j->h->v : j->h->k;
     const float *x = from->p + row * n;
     while (i < n - 1 && fabsf(x[i]) <= j->limit) i++;
@@ -121,7 +122,7 @@ static void keep_fault(cpu_backend *c, const heads_job *j)
                            .what = bad % 2 ? 'V' : 'K',
                            .seq = c->step.rows[row].seq,
                            .pos = c->step.rows[row].pos,
-                           .head = i / kv->d,
+                           .head = i / d,
                            .value = x[i],
                            .limit = j->limit };
 }
@@ -232,13 +233,13 @@ static hn_attn attn_of(const attn_job *j, int64_t i, int64_t n, int64_t h, int64
 {
     const hn_kv *kv = j->kv;
     int64_t r = batch_row(j, i), d = kv->d, head = head_of(j, h, cut);
-    const char *mem = (const char *)kv->mem->p + (size_t)h * kv->head_bytes;
+    const char *mem = (const char *)kv->mem->p, *k = mem + kv->k_at + (size_t)h * kv->head_bytes;
     return (hn_attn){ .q = j->q + (query_row(j, i) * j->n_head + head) * d,
                       .out = j->out + i * j->out_stride + head * j->d_v,
                       .q_stride = j->n_head * d,
                       .out_stride = j->out_stride,
-                      .k = mem + kv->k_at,
-                      .v = mem + (j->a->d_v ? kv->k_at : kv->v_at),
+                      .k = k,
+                      .v = j->a->d_v ? k : mem + kv->v_at + (size_t)h * hn_kv_v_head(kv),
                       .page = cpu_table_of(j->c, kv, j->rows[r].seq),
                       .page_bytes = kv->page_bytes,
                       .scratch = j->c->attn_scratch + (uint64_t)thread * j->c->attn_floats,
@@ -247,7 +248,7 @@ static hn_attn attn_of(const attn_job *j, int64_t i, int64_t n, int64_t h, int64
                       .n_kv = seen_before(j, r),
                       .n_end = j->a->both ? j->rows[r].end : 0,
                       .d = d,
-                      .d_v = j->a->d_v,
+                      .d_v = j->d_v,
                       .window = j->a->window,
                       .split_first = j->a->chunk ? j->rows[r].pos / j->a->chunk * (j->a->chunk / HN_SPLIT) : 0,
                       .scale = j->a->scale,
@@ -315,7 +316,7 @@ static void map_gates(const attn_job *j, float *g, int64_t n)
 static void gate_heads(void *arg, int64_t i, int32_t thread)
 {
     attn_job *j = arg;
-    const int64_t d = j->kv->d;
+    const int64_t d = j->d_v;
     const float *gate = j->a->gate->p + query_row(j, i) * j->n_head;
     float g[PIECE], *out = j->out + i * j->out_stride;
     for (int64_t h = 0; h < j->n_head; h += PIECE) {
@@ -409,7 +410,7 @@ static bool beyond(const attn_job *j)
 void cpu_attention(hn_backend *b, hn_act *act, const hn_attention *a, const hn_kv *kv)
 {
     cpu_backend *c = cpu_self(b);
-    int64_t n = cpu_n_rows(c, a->which), d_v = a->d_v ? a->d_v : kv->d;
+    int64_t n = cpu_n_rows(c, a->which), d_v = a->d_v ? a->d_v : hn_kv_dv(kv);
     attn_job j = { .c = c,
                    .out = act->f32,
                    .out_stride = (int64_t)hn_f32_stride(a->n_head * d_v),
@@ -422,6 +423,7 @@ void cpu_attention(hn_backend *b, hn_act *act, const hn_attention *a, const hn_k
                    .d_v = d_v,
                    .fn = (a->d_v ? c->k->attn_latent : c->k->attn)[kv->type],
                    .a = a };
+    assert(!a->gate || a->gate_heads || d_v == kv->d);
     cpu_act_begin(c, act, a->n_head * d_v, n);
     if (a->index && beyond(&j)) cpu_attend_chosen(c, act, a, kv);
     else attend(c, &j);

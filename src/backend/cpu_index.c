@@ -9,6 +9,7 @@
 
 enum {
     SCORED = 512, /* blocks of a chunk */
+    HEADS = 8,    /* of queries in a run, at least */
     LANES = 16
 };
 
@@ -80,7 +81,7 @@ static void store_row(void *arg, int64_t t, int32_t thread)
     const int64_t d = j->kv->d_i;
     const int32_t n_rot = j->c->model.angles[x->angles].n_rot;
     float *q = x->q->p + t * x->n_head * d;
-    for (int64_t h = 0; h < x->n_head; h++) j->c->k->rms_norm(q + h * d, q + h * d, x->q_norm, d, x->eps);
+    for (int64_t h = 0; x->q_norm && h < x->n_head; h++) j->c->k->rms_norm(q + h * d, q + h * d, x->q_norm, d, x->eps);
     hn_rope_apply(q, x->cs->p + t * n_rot, x->n_head, d, n_rot, x->neox);
     memcpy(row_at(j->c, j->kv, row->seq, row->pos), x->k->p + t * d, (size_t)d * sizeof *q);
 }
@@ -99,7 +100,8 @@ static void make_key(void *arg, int64_t t, int32_t thread)
     memcpy(key, row_at(j->c, j->kv, row->seq, first), (size_t)d * sizeof *key);
     for (int64_t pos = first + 1; pos <= row->pos; pos++) hn_add(key, row_at(j->c, j->kv, row->seq, pos), d);
     for (int64_t i = 0; i < d; i++) key[i] /= (float)x->block;
-    j->c->k->rms_norm(key, key, x->k_norm, d, x->eps);
+    if (x->k_norm_b) j->c->k->layer_norm(key, key, x->k_norm, x->k_norm_b, d, x->eps);
+    else j->c->k->rms_norm(key, key, x->k_norm, d, x->eps);
     hn_rope_table(cs, a->freq, a->n_rot, first, a->mscale);
     hn_rope_apply(key, cs, 1, d, a->n_rot, x->neox);
     memcpy(row_at(j->c, j->kv, row->seq, row->pos), key, (size_t)d * sizeof *key);
@@ -124,6 +126,7 @@ typedef struct chosen_job {
     int64_t out_stride, d_v;
     int64_t first, n; /* of the rows that are given: those of this turn */
     int64_t n_run;    /* chunks of a row's blocks at most */
+    int64_t n_cut;    /* runs of the query heads of a KV head */
 } chosen_job;
 
 static int64_t row_of(const chosen_job *j, int64_t i) { return cpu_row(j->c, j->a->which, j->first + i); }
@@ -148,17 +151,19 @@ static void score_chunk(void *arg, int64_t chunk, int32_t thread)
 {
     const chosen_job *j = arg;
     const hn_block_index *x = j->a->index;
-    const int64_t i = chunk / j->n_run, r = row_of(j, i), d = j->kv->d_i, from = chunk % j->n_run * SCORED;
+    const hn_kv *rows = x->rows ? x->rows : j->kv;
+    const int64_t i = chunk / j->n_run, r = row_of(j, i), d = rows->d_i, from = chunk % j->n_run * SCORED;
     const int64_t n = blocks_of(j, r), end = from + SCORED < n ? from + SCORED : n;
-    const float *q = x->q->p + r * x->n_head * d;
+    const float *q = x->q->p + r * x->n_head * d, *weigh = x->weigh ? x->weigh->p + r * x->n_head : NULL;
     float *scores = j->c->index.scores + i * j->c->p.n_block;
     if (!chooses(j, r)) return;
     for (int64_t k = from; k < end; k++) {
-        const float *key = row_at(j->c, j->kv, j->c->step.rows[r].seq, (k + 1) * x->block - 1);
+        const float *key = row_at(j->c, rows, j->c->step.rows[r].seq, (k + 1) * x->block - 1);
         float sum = 0;
         for (int64_t h = 0; h < x->n_head; h++) {
             float s = dot(q + h * d, key, d);
-            sum += s > 0 ? s : 0;
+            s = s > 0 ? s : 0;
+            sum += weigh ? weigh[h] * s : s;
         }
         scores[k] = sum;
     }
@@ -239,7 +244,7 @@ static void copy_value(char *dst, int64_t to, const char *src, int64_t from, hn_
 
 typedef struct gathering {
     const chosen_job *j;
-    char *to; /* pages, each keys and then values */
+    char *to; /* pages, each keys and then values; or rows that are both */
     const uint32_t *table;
     int64_t h, n; /* the head; positions so far */
 } gathering;
@@ -252,35 +257,39 @@ static void gather_position(gathering *g, int64_t pos)
     const char *mem = (const char *)kv->mem->p + hn_kv_at(kv, page, g->h);
     const size_t from = (size_t)(pos % HN_PAGE / HN_KEY_BLOCK) * one;
     char *to = g->to + (size_t)(g->n / HN_PAGE) * 2 * half + (size_t)(g->n % HN_PAGE / HN_KEY_BLOCK) * one;
-    copy_key(to, g->n % HN_KEY_BLOCK, mem + kv->k_at + from, pos % HN_KEY_BLOCK, kv->type, kv->d);
-    copy_value(to + half, g->n % HN_KEY_BLOCK, mem + kv->v_at + from, pos % HN_KEY_BLOCK, kv->type, kv->d);
+    const bool latent = g->j->a->d_v != 0;
+    if (!latent) copy_key(to, g->n % HN_KEY_BLOCK, mem + kv->k_at + from, pos % HN_KEY_BLOCK, kv->type, kv->d);
+    copy_value(latent ? to : to + half, g->n % HN_KEY_BLOCK, mem + (latent ? kv->k_at : kv->v_at) + from,
+               pos % HN_KEY_BLOCK, kv->type, kv->d);
     g->n++;
 }
 
-/* Chunk: one row, one KV head. A row that sees everything reads where it lies. */
+/* Chunk: one row, a run of the query heads of one KV head. A row that sees everything reads where it lies. */
 static void attend_chunk(void *arg, int64_t chunk, int32_t thread)
 {
     const chosen_job *j = arg;
     const hn_kv *kv = j->kv;
     const hn_block_index *x = j->a->index;
     cpu_backend *c = j->c;
-    const int64_t i = chunk / kv->n_head_kv, h = chunk % kv->n_head_kv, r = row_of(j, i), d = kv->d;
-    const int64_t group = j->a->n_head / kv->n_head_kv;
+    const int64_t unit = chunk / j->n_cut, cut = chunk % j->n_cut, i = unit / kv->n_head_kv, h = unit % kv->n_head_kv;
+    const int64_t r = row_of(j, i), d = kv->d, group = j->a->n_head / kv->n_head_kv;
+    const int64_t head = h * group + cut * group / j->n_cut, end = h * group + (cut + 1) * group / j->n_cut;
     const hn_row *row = &c->step.rows[r];
     const char *mem = (const char *)kv->mem->p + (size_t)h * kv->head_bytes;
-    hn_attn a = { .q = j->a->q->p + (r * j->a->n_head + h * group) * d,
-                  .out = j->out + (j->first + i) * j->out_stride + h * group * d,
+    hn_attn a = { .q = j->a->q->p + (r * j->a->n_head + head) * d,
+                  .out = j->out + (j->first + i) * j->out_stride + head * j->d_v,
                   .q_stride = j->a->n_head * d,
                   .out_stride = j->out_stride,
                   .k = mem + kv->k_at,
-                  .v = mem + kv->v_at,
+                  .v = mem + (j->a->d_v ? kv->k_at : kv->v_at),
                   .page = cpu_table_of(c, kv, row->seq),
                   .page_bytes = kv->page_bytes,
                   .scratch = c->attn_scratch + (uint64_t)thread * c->attn_floats,
                   .n_tok = 1,
-                  .n_q = group,
+                  .n_q = end - head,
                   .n_kv = row->pos + 1,
                   .d = d,
+                  .d_v = j->a->d_v,
                   .scale = j->a->scale,
                   .cap = j->a->cap,
                   .pos = row->pos };
@@ -291,13 +300,13 @@ static void attend_chunk(void *arg, int64_t chunk, int32_t thread)
             for (int32_t e = 0; e < x->block; e++) gather_position(&g, (int64_t)chosen[k] * x->block + e);
         for (int64_t pos = blocks_of(j, r) * x->block; pos <= row->pos; pos++) gather_position(&g, pos);
         a.k = g.to;
-        a.v = g.to + half_page(kv->type, d);
+        a.v = j->a->d_v ? g.to : g.to + half_page(kv->type, d);
         a.page = NULL;
         a.page_bytes = 2 * half_page(kv->type, d);
         a.n_kv = g.n;
         a.pos = g.n - 1;
     }
-    c->k->attn[kv->type](&a);
+    (j->a->d_v ? c->k->attn_latent : c->k->attn)[kv->type](&a);
 }
 
 void cpu_attend_chosen(cpu_backend *c, hn_act *act, const hn_attention *a, const hn_kv *kv)
@@ -306,10 +315,11 @@ void cpu_attend_chosen(cpu_backend *c, hn_act *act, const hn_attention *a, const
                      .a = a,
                      .kv = kv,
                      .out = act->f32,
-                     .out_stride = (int64_t)hn_f32_stride(a->n_head * kv->d),
+                     .out_stride = (int64_t)hn_f32_stride(a->n_head * (a->d_v ? a->d_v : kv->d)),
+                     .d_v = a->d_v ? a->d_v : kv->d,
                      .n_run = cpu_div_up(c->p.n_block, SCORED) };
     const int64_t n = cpu_n_rows(c, a->which);
-    assert(!a->narrow && !a->both && !a->window && !a->chunk && !a->d_v && !a->sink && !a->fade);
+    assert(!a->narrow && !a->both && !a->window && !a->chunk && !a->sink && !a->fade && !kv->d_v);
     for (; j.first < n; j.first += j.n) {
         int64_t most = 0;
         j.n = n - j.first < CPU_INDEX_ROWS ? n - j.first : CPU_INDEX_ROWS;
@@ -318,6 +328,10 @@ void cpu_attend_chosen(cpu_backend *c, hn_act *act, const hn_attention *a, const
         j.n_run = cpu_div_up(most, SCORED);
         hn_pool_run(c->p.pool, score_chunk, &j, j.n * j.n_run);
         hn_pool_run(c->p.pool, choose_row, &j, j.n);
-        hn_pool_run(c->p.pool, attend_chunk, &j, j.n * kv->n_head_kv);
+        /* few rows: heads are dealt out too, each run of them with positions of its own */
+        const int64_t units = j.n * kv->n_head_kv, group = a->n_head / kv->n_head_kv;
+        j.n_cut = cpu_div_up(hn_pool_active(c->p.pool), units);
+        if (j.n_cut > group / HEADS) j.n_cut = group < 2 * HEADS ? 1 : group / HEADS;
+        hn_pool_run(c->p.pool, attend_chunk, &j, units * j.n_cut);
     }
 }

@@ -50,7 +50,10 @@ static void add_attention(hn_op_event *e, const hn_step_block *step)
 {
     const int32_t *index = e->which == HN_WANTED ? step->want : NULL;
     double n_kv = 0;
-    uint64_t one = 2 * (uint64_t)e->kv->n_head_kv * (hn_cache_block_bytes(e->kv->type, e->kv->d) / HN_KEY_BLOCK),
+    const hn_kv *kv = e->kv;
+    uint64_t one = (uint64_t)kv->n_head_kv *
+                   ((hn_cache_block_bytes(kv->type, kv->d) + hn_cache_block_bytes(kv->type, hn_kv_dv(kv))) /
+                    HN_KEY_BLOCK),
              most = 0, least = UINT64_MAX;
     for (int64_t i = 0; i < e->n_tok; i++) {
         const hn_row *r = &step->rows[index ? index[i] : i],
@@ -67,7 +70,7 @@ static void add_attention(hn_op_event *e, const hn_step_block *step)
         most = 0;
         least = UINT64_MAX;
     }
-    e->ops_float = 4.0 * (double)e->kv->d * (double)e->n_head * n_kv;
+    e->ops_float = 2.0 * (double)(kv->d + hn_kv_dv(kv)) * (double)e->n_head * n_kv;
 }
 
 /* A sequence's state is read and written once; every token passes over it: so many operations an element. */

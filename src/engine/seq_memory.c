@@ -264,6 +264,7 @@ hn_kv hn_memory_kv(const hn_seq_memory *m, int32_t il)
                     .head_bytes = HN_PAGE / HN_KEY_BLOCK * hn_memory_k_block(m, il),
                     .n_head_kv = l->n_head_kv,
                     .d = l->d_k,
+                    .d_v = l->d_v != l->d_k ? l->d_v : 0,
                     .i_at = m->i_at[il],
                     .d_i = l->d_i,
                     .type = m->p.type };
@@ -673,6 +674,7 @@ size_t hn_memory_block_at(const hn_seq_memory *m, int32_t il, int32_t seq, int64
     const size_t block = hn_memory_block(m, il, plane), at = plane == HN_PLANE_INDEX ? kv.i_at
                                                              : plane                 ? kv.v_at
                                                                                      : kv.k_at;
+    if (plane == HN_PLANE_V) kv.head_bytes = hn_kv_v_head(&kv);
     return at + hn_kv_at(&kv, page, head) + (size_t)(pos % HN_PAGE / HN_KEY_BLOCK) * block;
 }
 

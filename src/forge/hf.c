@@ -349,7 +349,8 @@ static hone_status check_layers(hn_hf *f, hone_error *err)
         const char *want = p->window ? "sliding_attention" : p->chunk ? "chunked_attention" : "full_attention";
         bool attends = hn_plan_has_positions(p);
         bool all = !p->window && !strcmp(k ? k : "", "sliding_attention") && limit >= f->m->hp.n_ctx_train;
-        all |= p->index && !strcmp(k ? k : "", "indexed_attention"); /* as transformers saves it; or full_attention */
+        /* as transformers saves it; or full_attention */
+        all |= f->m->hp.index.block && !strcmp(k ? k : "", "indexed_attention");
         if (k && attends && !all && strcmp(k, want) && strcmp(k, "attention"))
             return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: layer_types[%d] = \"%s\", expected \"%s\" as %s has it",
                            f->path, (int)il, HN_ESC(k, strlen(k)), want, f->of->arch);

@@ -139,6 +139,7 @@ typedef struct hn_hf_class {
     double part;       /* of a head that turns, likewise; 0: all */
     double eps;        /* of RMS norms, likewise; 0: 1e-6 */
     hn_hf_drafts drafts;
+    bool ternary;                   /* what its matrices' numbers round to is what runs: BitNet */
     bool windows;                   /* layer_types may say which layers are windowed, in any order */
     bool (*fits)(const hn_gguf *g); /* the way back: of classes that one model can be of, this one? NULL: yes */
     hone_status (*more)(hn_hf *f, hone_error *err);        /* keys that no table says; before the model's reader */

@@ -1,7 +1,7 @@
 /* hf_dequant: numbers of tensors that are stored otherwise, row by row: float8 with scales (DeepSeek's blocks, a scale
  * for a tensor or a row), bytes with scales, words of compressed-tensors, GPTQ and AWQ, MXFP4 and NVFP4 whose bytes
- * GGUF has in another order. Formulas: vllm-project/compressed-tensors:compressors, casper-hansen/AutoAWQ:
- * utils/packing_utils.py, AutoGPTQ/AutoGPTQ:qlinear_cuda_old.py, openai/gpt-oss:weights.py,
+ * GGUF has in another order, BitNet's three values. Formulas: vllm-project/compressed-tensors:compressors,
+ * casper-hansen/AutoAWQ:utils/packing_utils.py, AutoGPTQ/AutoGPTQ:qlinear_cuda_old.py, openai/gpt-oss:weights.py,
  * NVIDIA/Model-Optimizer:nvfp4_tensor.py. Refuses to know names and configs. */
 #include "forge/hf_packed.h"
 
@@ -350,6 +350,85 @@ static hone_status read_nvfp4(const hn_hf *f, const hn_hf_stored *s, uint64_t fi
     return HONE_OK;
 }
 
+/* ---- three values (Ma et al. 2024) ---------------------------------------------------------------------------- */
+
+static hone_status read_ternary(const hn_hf *f, const hn_hf_stored *s, uint64_t first, uint64_t n, float *x,
+                                hone_error *err)
+{
+    const hn_hf_packed *p = (const hn_hf_packed *)s;
+    const uint64_t rows = p->n_out / 4;
+    uint8_t raw[CHUNK];
+    hone_status st;
+    for (uint64_t k; n; n -= k, first += k) {
+        const uint64_t o = first / p->n_in, col = first % p->n_in;
+        k = p->n_in - col < n ? p->n_in - col : n;
+        k = k < CHUNK ? k : CHUNK;
+        TRY(read_at(f, at(f, p->codes), o % rows * p->n_in + col, raw, k, err));
+        for (uint64_t i = 0; i < k; i++) {
+            const float v = (float)(raw[i] >> 2 * (o / rows) & 3) - 1;
+            *x++ = p->divides ? v / p->scales[0] : v * p->scales[0];
+        }
+    }
+    return HONE_OK;
+}
+
+/* Numbers of a float source. */
+static hone_status read_floats(const hn_hf *f, const hn_ckpt_tensor *t, uint64_t first, uint64_t n, float *x,
+                               hone_error *err)
+{
+    const hn_type_info *ti = hn_type_get(t->type);
+    uint8_t raw[CHUNK];
+    hone_status st;
+    for (uint64_t k; n; n -= k, first += k, x += k) {
+        k = n < CHUNK / ti->block_bytes ? n : CHUNK / ti->block_bytes;
+        TRY(read_at(f, t, first * ti->block_bytes, raw, k * ti->block_bytes, err));
+        ti->dequantize(x, raw, (int64_t)k);
+    }
+    return HONE_OK;
+}
+
+/* scales[0]: one over the mean of all magnitudes. */
+static hone_status open_master(const hn_hf *f, hn_hf_stored *s, hone_error *err)
+{
+    hn_hf_packed *p = (hn_hf_packed *)s;
+    const hn_ckpt_tensor *t = at(f, p->codes);
+    const uint64_t all = count(t);
+    float x[CHUNK / 4];
+    double sum = 0;
+    hone_status st;
+    if (p->scales) return HONE_OK;
+    for (uint64_t i = 0, k; i < all; i += k) {
+        k = all - i < CHUNK / 4 ? all - i : CHUNK / 4;
+        TRY(read_floats(f, t, i, k, x, err));
+        for (uint64_t j = 0; j < k; j++) sum += (double)fabsf(x[j]);
+    }
+    const float mean = (float)(sum / (double)all);
+    if (!isfinite(mean))
+        return HN_FAIL(err, HONE_E_NUMERIC, "%s: %s: its numbers are not all finite", f->c->part[t->part].path,
+                       HN_ESC(t->name.ptr, t->name.len));
+    if (!(p->scales = malloc(sizeof *p->scales))) return HN_FAIL(err, HONE_E_NOMEM, "a scale");
+    p->scales[0] = 1.0f / (mean > 1e-5f ? mean : 1e-5f);
+    return HONE_OK;
+}
+
+/* As wide as they are stored, as transformers runs them. */
+static hone_status read_master(const hn_hf *f, const hn_hf_stored *s, uint64_t first, uint64_t n, float *x,
+                               hone_error *err)
+{
+    const hn_hf_packed *p = (const hn_hf_packed *)s;
+    const hn_ckpt_tensor *t = at(f, p->codes);
+    hone_status st;
+    TRY(read_floats(f, t, first, n, x, err));
+    for (uint64_t i = 0; i < n; i++) {
+        float v = rintf(x[i] * p->scales[0]);
+        v = (v > 1 ? 1 : v < -1 ? -1 : v) / p->scales[0];
+        x[i] = t->type == HN_BF16  ? hn_bf16_to_f32(hn_f32_to_bf16(v))
+               : t->type == HN_F16 ? hn_f16_to_f32(hn_f32_to_f16(v))
+                                   : v;
+    }
+    return HONE_OK;
+}
+
 void hn_hf_packed_reader(hn_hf_packed *p, hn_type as)
 {
     hn_hf_stored *s = &p->s;
@@ -361,6 +440,11 @@ void hn_hf_packed_reader(hn_hf_packed *p, hn_type as)
     case HN_PACKED_WORDS: s->read = read_words; break;
     case HN_PACKED_GPTQ: s->read = read_gptq; break;
     case HN_PACKED_AWQ: s->read = read_awq; break;
+    case HN_PACKED_TERNARY: s->read = read_ternary; break;
+    case HN_PACKED_MASTER:
+        s->read = read_master;
+        s->open = open_master;
+        break;
     case HN_PACKED_MXFP4: *s = (hn_hf_stored){ .read = read_mxfp4, .blocks = blocks_mxfp4, .as = as }; break;
     case HN_PACKED_NVFP4:
         *s = (hn_hf_stored){

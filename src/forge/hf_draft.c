@@ -99,11 +99,14 @@ hone_status hn_hf_find_drafts(hn_hf *f, hone_error *err)
     return HONE_OK;
 }
 
-/* A block is made as the last layer that attends. */
-static const hn_layer_plan *plan_of(const hn_hf *f)
+/* A block is made as the last layer that attends; with an index of its own where it has one. */
+static const hn_layer_plan *plan_of(const hn_hf *f, int32_t block)
 {
+    char index[96];
     int32_t il = f->m->hp.n_layer - 1;
     while (il > 0 && !hn_plan_has_positions(&f->m->plan[il])) il--;
+    snprintf(index, sizeof index, "model.layers.%d.self_attn.indexer.wk.weight", (int)block);
+    if (f->m->hp.index.own && hn_hf_find(f, index)) il = f->m->plan[il].index_from;
     return &f->m->plan[il];
 }
 
@@ -128,7 +131,7 @@ hone_status hn_hf_plan_drafts(hn_hf *f, hone_error *err)
 {
     hone_status st;
     for (int32_t il = f->m->hp.n_layer; il < f->m->hp.n_layer + f->n_draft; il++) {
-        TRY(hn_hf_plan_layer(f, il, plan_of(f), err));
+        TRY(hn_hf_plan_layer(f, il, plan_of(f, il), err));
         for (size_t i = 0; i < N_PART; i++) TRY(add_part(f, &parts[i], il, err));
     }
     return HONE_OK;

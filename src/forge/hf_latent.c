@@ -1,5 +1,5 @@
 /* hf_latent: classes of transformers whose keys and values are compressed: DeepSeek V2 and V3, GLM-4.7-Flash, Kimi K2,
- * Mistral 4. Refuses to know how pieces are walked (hf_make.c). */
+ * Mistral 4, DeepSeek V3.2, GLM 5. Refuses to know how pieces are walked (hf_make.c). */
 #include "forge/hf_rows.h"
 
 static const hn_hf_name deepseek_names[] = {
@@ -120,4 +120,70 @@ static const hn_hf_class mistral4 = {
     .more = mistral4_more
 };
 
-const hn_hf_class *const hn_hf_latent[] = { &deepseek2, &deepseek3, &glm4lite, &youtu, &mistral4, NULL };
+/* ---- DeepSeek V3.2, GLM 5 --------------------------------------------------------------------------------------- */
+
+static const hn_hf_name indexed_names[] = {
+    LATENT_NAMES,
+    { "ffn_gate_inp", "mlp.gate", NULL },
+    { "exp_probs_b.bias", "mlp.gate.e_score_correction_bias", hn_hf_flat },
+    MLP_EXPERTS,
+    SHARED_NAMES("mlp.shared_experts"),
+    { "indexer.attn_q_b", "self_attn.indexer.wq_b", NULL },
+    { "indexer.attn_k", "self_attn.indexer.wk", NULL },
+    { "indexer.proj", "self_attn.indexer.weights_proj", NULL },
+    { "indexer.k_norm", "self_attn.indexer.k_norm", NULL },
+    NAMES_END,
+};
+#define INDEX_ROWS(n_head)                                             \
+    U32_OR("index_topk", "attention.indexer.top_k", 2048),             \
+        U32_OR("index_head_dim", "attention.indexer.key_length", 128), \
+        U32_OR("index_n_heads", "attention.indexer.head_count", n_head)
+static const hn_hf_key deepseek32_keys[] = { LATENT_ROWS, ROUTED(2.5, 1), INDEX_ROWS(64), ONLY("ep_size", 1),
+                                             KEYS_END };
+static const hn_hf_key glm5_keys[] = {
+    LATENT_ROWS, ROUTED(2.5, 1), INDEX_ROWS(32), ONLY("ep_size", 1), MORE("indexer_types", "attention.indexer.types"),
+    KEYS_END,
+};
+
+/* Which layers have an index: words, letters, or each so many-th from a layer on. */
+static hone_status glm5_more(hn_hf *f, hone_error *err)
+{
+    int64_t every, from;
+    hn_hf_layers l;
+    uint8_t own[HN_MAX_LAYER];
+    hone_status st;
+    TRY(glm4lite_more(f, err));
+    TRY(hn_hf_read_layers(f, "indexer_types|index_topk_pattern", &l, err));
+    TRY(hn_hf_whole(f, "index_topk_freq", 1, &every, err));
+    TRY(hn_hf_whole(f, "index_skip_topk_offset", 2, &from, err));
+    for (int64_t il = 0; il < l.n; il++) {
+        own[il] =
+            l.list ? hn_hf_layer_is(l.list, il, "full|F") : il < from || every < 2 || (il - from + 1) % every == 0;
+        if (l.list && !own[il] && !hn_hf_layer_is(l.list, il, "shared|S"))
+            return hn_hf_refuse(f, "indexer_types", l.list, "\"full\" or \"shared\" for each layer", err);
+    }
+    return hn_hf_put_layers(f, "attention.indexer.types", HONE_KV_BOOL, own, l.n, err);
+}
+static const hn_hf_class deepseek32 = { .names = "DeepseekV32ForCausalLM",
+                                        .types = "deepseek_v32",
+                                        .arch = "deepseek32",
+                                        .keys = deepseek32_keys,
+                                        .tensors = indexed_names,
+                                        .idle = ROUTER_IDLE "embedding_initializer_range",
+                                        .drafts = HN_HF_BEHIND,
+                                        .fits = hn_hf_never,
+                                        .more = deepseek3_more };
+static const hn_hf_class glm5 = { .names = "GlmMoeDsaForCausalLM",
+                                  .types = "glm_moe_dsa",
+                                  .arch = "glm-dsa",
+                                  .keys = glm5_keys,
+                                  .tensors = indexed_names,
+                                  .idle = ROUTER_IDLE "embedding_initializer_range",
+                                  .usual = "max_position_embeddings 202752",
+                                  .eps = 1e-5,
+                                  .drafts = HN_HF_BEHIND,
+                                  .fits = hn_hf_never,
+                                  .more = glm5_more };
+
+const hn_hf_class *const hn_hf_latent[] = { &deepseek2, &deepseek3,  &glm4lite, &youtu,
+                                            &mistral4,  &deepseek32, &glm5,     NULL };

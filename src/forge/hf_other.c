@@ -1,5 +1,5 @@
 /* hf_other: classes of transformers of one maker's models each: Muse Glimmer, OLMo of 2024, Nanbeige, HRM-Text,
- * OpenELM, DBRX. Refuses to know how pieces are walked (hf_make.c). */
+ * OpenELM, DBRX, BitNet. Refuses to know how pieces are walked (hf_make.c). */
 #include "forge/hf_rows.h"
 
 #define NO_RMS                                              \
@@ -400,4 +400,52 @@ static const hn_hf_class dbrx = { .names = "DbrxForCausalLM",
                                   .fits = hn_hf_never,
                                   .more = dbrx_more };
 
-const hn_hf_class *const hn_hf_other[] = { &muse, &olmo, &nanbeige, &hrm, &elm, &dbrx, NULL };
+/* ---- BitNet ---------------------------------------------------------------------------------------------------- */
+
+static const hn_hf_key bitnet_keys[] = {
+    TENSORS("attention_bias", 0, ATTN_BIASES),
+    ONLY("weight_bits", 1),
+    ONLY("input_bits", 8),
+    KEYS_END,
+};
+static const hn_hf_key bitnet158_keys[] = {
+    TENSORS("attention_bias", 0, ATTN_BIASES),
+    WORD("hidden_act", "relu2"),
+    KEYS_END,
+};
+static const hn_hf_name old_bitnet_names[] = {
+    { "attn_sub_norm", "self_attn.inner_attn_ln", NULL },
+    { "ffn_sub_norm", "mlp.ffn_layernorm", NULL },
+    NAMES_END,
+};
+static const hn_hf_class *bitnet_which(const hn_hf *f);
+static const hn_hf_class bitnet158 = { .names = "BitNetForCausalLM",
+                                       .types = "bitnet",
+                                       .which = bitnet_which,
+                                       .arch = "bitnet-b1.58",
+                                       .keys = bitnet158_keys,
+                                       .usual = "max_position_embeddings 2048|num_key_value_heads 5",
+                                       .base = 500000,
+                                       .eps = 1e-5 };
+static const hn_hf_class bitnet = { .names = "BitNetForCausalLM",
+                                    .types = "bitnet",
+                                    .arch = "bitnet",
+                                    .keys = bitnet_keys,
+                                    .usual = "max_position_embeddings 2048|num_key_value_heads 5",
+                                    .base = 500000,
+                                    .eps = 1e-5 };
+static const hn_hf_class *bitnet_which(const hn_hf *f)
+{
+    const char *act = json_string_value(json_object_get(f->config, "hidden_act"));
+    return act && hn_hf_is_word("silu|swish", act, strlen(act)) ? &bitnet : &bitnet158;
+}
+/* 1bitLLM's */
+static const hn_hf_class old_bitnet = { .names = "BitnetForCausalLM",
+                                        .arch = "bitnet",
+                                        .keys = bitnet_keys,
+                                        .tensors = old_bitnet_names,
+                                        .ternary = true,
+                                        .fits = hn_hf_never };
+
+const hn_hf_class *const hn_hf_other[] = { &muse, &olmo,      &nanbeige, &hrm,        &elm,
+                                           &dbrx, &bitnet158, &bitnet,   &old_bitnet, NULL };

@@ -9,11 +9,13 @@ typedef enum hn_packing {
     HN_PACKED_F8_E4M3,
     HN_PACKED_F8_E5M2,
     HN_PACKED_I8,
-    HN_PACKED_WORDS, /* compressed-tensors: codes of a row along words of 32 bits, the first in the lowest bits */
-    HN_PACKED_GPTQ,  /* codes of a column along words, zeros of a row likewise */
-    HN_PACKED_AWQ,   /* codes and zeros of a row along words, in its own order */
-    HN_PACKED_MXFP4, /* pairs of neighbours in a byte, a scale for 32 */
-    HN_PACKED_NVFP4  /* the same, a scale of eight bits for 16, and one factor */
+    HN_PACKED_WORDS,   /* compressed-tensors: codes of a row along words of 32 bits, the first in the lowest bits */
+    HN_PACKED_GPTQ,    /* codes of a column along words, zeros of a row likewise */
+    HN_PACKED_AWQ,     /* codes and zeros of a row along words, in its own order */
+    HN_PACKED_MXFP4,   /* pairs of neighbours in a byte, a scale for 32 */
+    HN_PACKED_NVFP4,   /* the same, a scale of eight bits for 16, and one factor */
+    HN_PACKED_TERNARY, /* BitNet: rows r, r + n/4, … in two bits of a byte each, the first lowest; less 1; one scale */
+    HN_PACKED_MASTER   /* its numbers before that: they become what they round to, of the mean of all magnitudes */
 } hn_packing;
 
 /* Rows [n_row, n_in] in matrices of n_out each; value = (code − zero) · scale. */
@@ -26,6 +28,7 @@ typedef struct hn_hf_packed {
     uint64_t n_scale_in, n_scale_out; /* so many scales of a matrix */
     int32_t bits;
     bool one_less;   /* zeros are stored less one */
+    bool divides;    /* HN_PACKED_TERNARY: the scale */
     float beside[2]; /* as in s */
     float *scales;   /* held while the tensor is written */
     int32_t *orders;

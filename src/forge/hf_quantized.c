@@ -21,6 +21,7 @@ typedef struct said {
     int64_t block[2];
     int64_t widths; /* of compressed-tensors' words: a bit for each that a group has; 0: not said */
     bool one_less;
+    bool divides, master; /* BitNet: the scale; three values are still to be made of the numbers */
 } said;
 
 #define INSTEAD "convert the unquantized checkpoint"
@@ -181,9 +182,21 @@ static hone_status read_packing(const hn_hf *f, said *q, hone_error *err)
     return check_word(f, q, "data_type", "int", err);
 }
 
+/* Two ways of transformers: scales divide what its own kind of layers gives, and multiply what the other gives. */
+static hone_status read_bitnet(const hn_hf *f, said *q, hone_error *err)
+{
+    hone_status st;
+    TRY(check_word(f, q, "linear_class", "bitlinear|autobitlinear", err));
+    TRY(check_word(f, q, "quantization_mode", "offline|online", err));
+    if (json_is_true(json_object_get(q->o, "use_rms_norm"))) return refuse(f, "use_rms_norm", "true", "false", err);
+    q->divides = strcmp(hn_json_text_of(q->o, "linear_class"), "autobitlinear") != 0;
+    q->master = !q->divides && !strcmp(hn_json_text_of(q->o, "quantization_mode"), "online");
+    return HONE_OK;
+}
+
 static hone_status check_method(const hn_hf *f, said *q, hone_error *err)
 {
-    static const char methods[] = "fp8|fbgemm_fp8|compressed-tensors|gptq|awq|auto-round|mxfp4|modelopt";
+    static const char methods[] = "fp8|fbgemm_fp8|compressed-tensors|gptq|awq|auto-round|mxfp4|modelopt|bitnet";
     hone_status st;
     if (!strcmp(q->method, "auto-round") || !strcmp(q->method, "intel/auto-round")) TRY(read_packing(f, q, err));
     if (!*q->method)
@@ -198,6 +211,7 @@ static hone_status check_method(const hn_hf *f, said *q, hone_error *err)
         return check_word(f, q, "quant_algo", "FP8|NVFP4|W4A16_NVFP4|MIXED_PRECISION", err);
     }
     if (!strcmp(q->method, "compressed-tensors")) return read_groups(f, q, err);
+    if (!strcmp(q->method, "bitnet")) return read_bitnet(f, q, err);
     if (!strcmp(q->method, "gptq")) {
         const char *key = first_said(q, "checkpoint_format", "format");
         TRY(check_word(f, q, key, "gptq|gptq_v2", err));
@@ -588,6 +602,34 @@ static hone_status find_halves(hn_hf *f, int64_t i, size_t n_stem, hone_error *e
     return HONE_OK;
 }
 
+/* ---- three values ------------------------------------------------------------------------------------------------ */
+
+/* "X.weight" [rows / 4, columns], "X.weight_scale" [1]. */
+static hone_status find_ternary(hn_hf *f, const said *q, int64_t i, hone_error *err)
+{
+    const hn_ckpt_tensor *t = &f->c->t[i];
+    hn_hf_packed p = { .how = HN_PACKED_TERNARY, .codes = i, .zero = -1, .order = -1, .divides = q->divides };
+    hone_status st;
+    p.scale = beside(f, t->name, t->name.len, "_scale");
+    if (p.scale < 0) return missing(f, i, "weight_scale", err);
+    if (t->n_dim != 2) return bad(f, i, "U8, a matrix of four rows in one", err);
+    const hn_ckpt_tensor *s = &f->c->t[p.scale];
+    if (!is_scale(s) || s->n_dim > 1 || s->ne[0] != 1) return bad(f, p.scale, "one scale", err);
+    p.n_in = t->ne[0];
+    p.n_out = p.n_row = 4 * t->ne[1];
+    TRY(put(f, &p, t->name, i, 0, NULL, q->divides ? HN_F32 : as_of(f, p.scale), err));
+    f->c->t[i].ne[1] *= 4; /* in rows from now on */
+    return HONE_OK;
+}
+
+static hone_status find_master(hn_hf *f, int64_t i, hone_error *err)
+{
+    const hn_ckpt_tensor *t = &f->c->t[i];
+    const hn_hf_packed p = { .how = HN_PACKED_MASTER, .codes = i, .scale = -1, .zero = -1, .order = -1 };
+    if (t->raw || !hn_is_float(t->type) || t->n_dim != 2) return bad(f, i, "a matrix of F32, F16 or BF16", err);
+    return put(f, &p, t->name, i, 0, NULL, t->type, err);
+}
+
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
 /* Scales of activations and of caches: hone has its own ways there. */
@@ -609,7 +651,10 @@ static hone_status find_all(hn_hf *f, const said *q, hone_error *err)
     for (size_t i = 0, n = f->c->n; i < n; i++) {
         const hn_ckpt_tensor *t = &f->c->t[i];
         int64_t at = (int64_t)i;
-        if (ends(t->name, ".qweight")) TRY(find_columns(f, q, at, err));
+        const bool bitnet = !strcmp(q->method, "bitnet");
+        if ((q->master || f->of->ternary) && ends(t->name, "_proj.weight")) TRY(find_master(f, at, err));
+        else if (bitnet && ends(t->name, ".weight") && t->raw == HN_RAW_U8) TRY(find_ternary(f, q, at, err));
+        else if (ends(t->name, ".qweight")) TRY(find_columns(f, q, at, err));
         else if (ends(t->name, ".weight") && t->raw == HN_RAW_U8) TRY(find_halves(f, at, t->name.len, err));
         else if (ends(t->name, ".weight_packed") && t->raw == HN_RAW_U8)
             TRY(find_halves(f, at, t->name.len - strlen("_packed"), err));

@@ -234,7 +234,7 @@ static hone_status put_window(hn_hf *f, const rope *r, hone_error *err)
         if (base == 0) base = is->window_base != 0 ? (double)is->window_base : r->root_base;
         TRY(number(f, r->windowed, "rope_theta", base, &base, err));
     }
-    const bool own_base = is->reads & HN_READS_QUERIES; /* laguna's files say it */
+    const bool own_base = is->reads & (HN_READS_QUERIES | HN_READS_VALUES); /* files say it */
     if (is->window_rope == HN_WINDOW_ROPE_PLAIN && is->window_base == 0 && !own_base &&
         hn_hf_get(f, "sliding_window")) {
         if (base == 0) base = r->base;

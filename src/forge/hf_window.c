@@ -1,6 +1,7 @@
 /* hf_window: classes of transformers whose layers differ in what they see, how they turn and how many heads they have:
- * Granite Swash, Laguna, Step 3.5, Spark X2.5. Refuses to know how pieces are walked (hf_make.c). No folder is made of
- * their files. */
+ * Granite Swash, Laguna, Step 3.5, Spark X2.5, MiMo V2. Refuses to know how pieces are walked (hf_make.c). No folder
+ * is made of their files. */
+#define _GNU_SOURCE
 #include "forge/hf_rows.h"
 
 #include <stdlib.h>
@@ -516,4 +517,132 @@ static const hn_hf_class spark = { .names = "Spark2_5ForCausalLM",
                                    .fits = hn_hf_never,
                                    .more = spark_more };
 
-const hn_hf_class *const hn_hf_window[] = { &swash, &swash_moe, &laguna, &step, &spark, NULL };
+/* ---- MiMo V2 ------------------------------------------------------------------------------------------------ */
+
+/* Published configs say layers by numbers, and angles beside each other; transformers, when it reads them, by words. */
+static hone_status mimo_words(hn_hf *f, const char *to, const char *from, const char *none, const char *one,
+                              hone_error *err)
+{
+    int64_t n_layer;
+    const json_t *list = hn_hf_get(f, from);
+    hone_status st;
+    if (hn_hf_get(f, to)) return HONE_OK;
+    TRY(hn_hf_whole(f, "num_hidden_layers", 0, &n_layer, err));
+    json_t *words = json_array();
+    bool ok = words && n_layer <= HN_MAX_LAYER;
+    for (int64_t il = 0; ok && il < n_layer; il++) {
+        const json_t *v = json_array_get(list, (size_t)il);
+        const bool usual = strcmp(one, "sparse") ? il != 0 && (il + 1) % 6 != 0 : il > 0;
+        if (list && !json_is_integer(v)) {
+            json_decref(words);
+            return hn_hf_refuse(f, from, list, "0 or 1 for each layer", err);
+        }
+        ok = !json_array_append_new(words, json_string((list ? json_integer_value(v) != 0 : usual) ? one : none));
+    }
+    if (ok) return hn_hf_set(f, to, words, err);
+    json_decref(words);
+    return HN_FAIL(err, HONE_E_NOMEM, "%s: %s", f->path, to);
+}
+
+static hone_status mimo_angles(hn_hf *f, hone_error *err)
+{
+    double part, base, window;
+    hone_status st;
+    if (json_is_object(json_object_get(hn_hf_get(f, "rope_parameters"), "full_attention"))) return HONE_OK;
+    TRY(hn_hf_number(f, "partial_rotary_factor", 0.334, &part, NULL, err));
+    TRY(hn_hf_number(f, "rope_theta", 5e6, &base, NULL, err));
+    TRY(hn_hf_number(f, "swa_rope_theta", 1e4, &window, NULL, err));
+    json_t *both = json_pack("{s:{s:s,s:f,s:f},s:{s:s,s:f,s:f}}", "full_attention", "rope_type", "default",
+                             "rope_theta", base, "partial_rotary_factor", part, "sliding_attention", "rope_type",
+                             "default", "rope_theta", window, "partial_rotary_factor", part);
+    if (!both) return HN_FAIL(err, HONE_E_NOMEM, "%s: angles", f->path);
+    return hn_hf_set(f, "rope_parameters", both, err);
+}
+
+/* What windowed layers are said to have apart must be as in all others. */
+static hone_status mimo_same(hn_hf *f, const char *swa, const char *all, hone_error *err)
+{
+    int64_t a, b;
+    hone_status st;
+    TRY(hn_hf_whole(f, all, 0, &a, err));
+    TRY(hn_hf_whole(f, swa, a, &b, err));
+    return a == b ? HONE_OK : hn_hf_refuse(f, swa, hn_hf_get(f, swa), all, err);
+}
+
+static hone_status mimo_more(hn_hf *f, hone_error *err)
+{
+    uint8_t windowed[HN_MAX_LAYER];
+    int32_t kv[HN_MAX_LAYER];
+    int64_t n_kv, n_swa, window;
+    double scale;
+    hn_hf_layers l;
+    hone_status st;
+    TRY(mimo_same(f, "swa_head_dim", "head_dim", err));
+    TRY(mimo_same(f, "swa_v_head_dim", "v_head_dim", err));
+    TRY(mimo_same(f, "swa_num_attention_heads", "num_attention_heads", err));
+    TRY(mimo_words(f, "layer_types", "hybrid_layer_pattern", "full_attention", "sliding_attention", err));
+    TRY(mimo_words(f, "mlp_layer_types", "moe_layer_freq", "dense", "sparse", err));
+    TRY(mimo_angles(f, err));
+    TRY(hn_hf_whole(f, "num_key_value_heads", 4, &n_kv, err));
+    TRY(hn_hf_whole(f, "swa_num_key_value_heads", 2 * n_kv, &n_swa, err));
+    TRY(hn_hf_read_windows(f, &l, windowed, err));
+    for (int64_t il = 0; il < l.n; il++) {
+        const int64_t n = windowed[il] ? n_swa : n_kv;
+        if (n < 1 || n > HN_MAX_HEAD) return hn_hf_refuse(f, "num_key_value_heads", NULL, "a number of heads", err);
+        kv[il] = (int32_t)n;
+    }
+    TRY(hn_hf_put_layers(f, "attention.head_count_kv", HONE_KV_I32, kv, l.n, err));
+    TRY(hn_hf_put_layers(f, "attention.sliding_window_pattern", HONE_KV_BOOL, windowed, l.n, err));
+    TRY(put_widths(f, true, err));
+    /* so many before a position, and its own, as transformers reads it; llama.cpp's converter writes one less */
+    TRY(hn_hf_whole(f, "sliding_window_size", -1, &window, err));
+    if (window >= 0) window++;
+    else TRY(hn_hf_whole(f, "sliding_window", 129, &window, err));
+    TRY(hn_hf_put_u32(f, "attention.sliding_window", (uint32_t)window, err));
+    const bool none = json_is_null(json_object_get(f->config, "attention_value_scale"));
+    TRY(hn_hf_number(f, "attention_value_scale", none ? 1 : 0.707, &scale, NULL, err));
+    TRY(hn_hf_put_f32(f, "attention.value_scale", scale, err));
+    return hn_hf_put_routed(f, "sigmoid", err);
+}
+
+static const hn_hf_key mimo_keys[] = {
+    U32("n_routed_experts", "expert_count"),
+    USED,
+    WIDTH,
+    F32_OR("routed_scaling_factor", "expert_weights_scale", 1),
+    BOOL_OR("norm_topk_prob", "expert_weights_norm", 1),
+    U32_OR("head_dim", "attention.key_length", 192),
+    U32_OR("v_head_dim", "attention.value_length", 128),
+    F32_OR("rms_norm_eps|layernorm_epsilon", "attention.layer_norm_rms_epsilon", 1e-5),
+    MORE("num_key_value_heads", "attention.head_count_kv"),
+    MORE("sliding_window", "attention.sliding_window"),
+    MORE("sliding_window_size", NULL),
+    MORE("attention_value_scale", NULL),
+    MORE("n_shared_experts", NULL),
+    ONLY("add_full_attention_sink_bias", 0),
+    ONLY("add_swa_attention_sink_bias", 1),
+    TENSORS("attention_bias", 0, QKV_BIASES),
+    KEYS_END,
+};
+#define MIMO_NAMES(sinks)                                                       \
+    { "attn_sinks.weight", sinks, NULL }, { "ffn_gate_inp", "mlp.gate", NULL }, \
+        { "exp_probs_b.bias", "mlp.gate.e_score_correction_bias", hn_hf_flat }, MLP_EXPERTS, NAMES_END
+static const hn_hf_name mimo_names[] = { MIMO_NAMES("self_attn.sinks") };
+static const hn_hf_name mimo_hub_names[] = { MIMO_NAMES("self_attn.attention_sink_bias") };
+static const hn_hf_class *mimo_which(const hn_hf *f);
+#define MIMO(...)                                                                                                 \
+    {                                                                                                             \
+        .names = "MiMoV2FlashForCausalLM", .types = "mimo_v2_flash", .arch = "mimo2", .keys = mimo_keys,          \
+        .idle = ROUTER_IDLE "hybrid_block_size attention_chunk_size", .left = "model.mtp.*", .fits = hn_hf_never, \
+        .more = mimo_more, __VA_ARGS__                                                                            \
+    }
+static const hn_hf_class mimo = MIMO(.tensors = mimo_names, .which = mimo_which);
+static const hn_hf_class mimo_hub = MIMO(.tensors = mimo_hub_names);
+static const hn_hf_class *mimo_which(const hn_hf *f)
+{
+    for (size_t i = 0; i < f->c->n; i++)
+        if (memmem(f->c->t[i].name.ptr, f->c->t[i].name.len, ".attention_sink_bias", 20)) return &mimo_hub;
+    return &mimo;
+}
+
+const hn_hf_class *const hn_hf_window[] = { &swash, &swash_moe, &laguna, &step, &spark, &mimo, NULL };

@@ -192,6 +192,11 @@ static const preset presets[] = {
            "attention.head_count_kv=32 rope.freq_base=10000.0 rope.dimension_count=128 "
            "attention.layer_norm_epsilon=1e-5",
            "") },
+    { "bitnet-2b", "bitnet-b1.58-2b-4t", "BitNet b1.58 2B-4T, norms within halves, squared ReLU", 2412820480,
+      KEYS("bitnet-b1.58", 30, 128256, true,
+           "context_length=4096 embedding_length=2560 feed_forward_length=6912 attention.head_count=20 "
+           "attention.head_count_kv=5 rope.freq_base=500000.0 rope.dimension_count=128" RMS5,
+           "") },
     { "olmo-3-7b", "olmo3-7b", "OLMo 3 7B, window 4096 on three layers of four", 7298011136,
       KEYS("olmo2", 32, 100278, false,
            "context_length=65536 embedding_length=4096 feed_forward_length=11008 attention.head_count=32 "

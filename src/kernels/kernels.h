@@ -128,7 +128,7 @@ typedef void hn_matmul_fn(const hn_mm *a);
  * of which O takes O·a alone. Splits merge ascending into M = −inf, L = 0, O = 0: Mn = max(M, m); a = exp(M−Mn);
  *   b = exp(m−Mn); L = fma(l, b, L·a); O = fma(o, b, O·a). out = O / L.
  * Latent rows are key and value at once: K has the layout of V, keys are all d of a row, values its first d_v, and q8_0
- * is decoded exactly, then as f32 (DeepSeek-V2, 2024).
+ * is decoded exactly, then as f32 (DeepSeek-V2, 2024). Else values have rows of their own, of d_v.
  * f16 is widened exactly. q8_0: q is quantized like an activation block per group of 32 dims
  * (codes, dq), per group isum = Σ code·q in int32, s = chain of fma(dk·dq, (float)isum, s)
  * over the groups from 0, times scale; v_t = (float)code·scale, which is exact. */
@@ -141,7 +141,7 @@ typedef struct hn_attn {
     size_t page_bytes;    /* from the keys (values) of one page to those of the next */
     float *scratch;       /* hn_attn_floats(n_tok·n_q, d), 64-byte aligned */
     int64_t n_tok, n_q, n_kv, d;
-    int64_t d_v;    /* latent rows: of their values; else 0: d */
+    int64_t d_v;    /* of values, at most d: of latent rows, and where they are narrower than keys; 0: d */
     int64_t window; /* a token sees so many keys, the last at n_kv + i − 1; 0: all before that */
     int64_t n_end;  /* there are so many keys: nobody sees those from there on; 0: as many as the last token sees */
     int64_t split_first; /* none of the keys before this split is seen */

@@ -110,7 +110,7 @@ ATTN_SCORES(scores_f32, float, v16_load)
                 o[i * d + x] = s;                                                                             \
             }                                                                                                 \
     }
-#define AHEADV(t, x) __builtin_prefetch((const char *)(v + (t)*d + (x)) + a->ahead, 0, 2)
+#define AHEADV(t, x) __builtin_prefetch((const char *)(v + (t)*d + (x)) + a->ahead_v, 0, 2)
 #define LOADV_F16(t, x) v16_load_f16(v + (t)*d + (x))
 #define ONEV_F16(t, x) hn_f16_to_f32(v[(t)*d + (x)])
 #define LOADV_F32(t, x) v16_load(v + (t)*d + (x))
@@ -222,10 +222,10 @@ static void scales_q8(float *y, const void *block, int64_t d, ptrdiff_t ahead)
     v16_mul(v16_load_i8(CODE_Q8(t, x)), v16_keep_first(v16_set1(SCALE_Q8(t, x)), v16_set1(SCALE_Q8(t, (x) + 15)), \
                                                        (int)at_most(HN_CACHE_GROUP - (x) % HN_CACHE_GROUP, 16)))
 #define ONEV_Q8(t, x) ((float)*CODE_Q8(t, x) * SCALE_Q8(t, x))
-#define AHEADV(t, x) __builtin_prefetch(CODE_Q8(t, x) + a->ahead, 0, 2)
-#define Q8_LOCALS                                                      \
-    const int64_t d4 = hn_cache_d4(a->d), n_g = hn_cache_groups(a->d); \
-    const size_t bytes = hn_cache_block_bytes(HN_CACHE_Q8_0, a->d);    \
+#define AHEADV(t, x) __builtin_prefetch(CODE_Q8(t, x) + a->ahead_v, 0, 2)
+#define Q8_LOCALS                                                          \
+    const int64_t d4 = hn_cache_d4(a->d_v), n_g = hn_cache_groups(a->d_v); \
+    const size_t bytes = hn_cache_block_bytes(HN_CACHE_Q8_0, a->d_v);      \
     const float *scale = a->wide;
 ATTN_VALUES(values_q8, int8_t, LOADV_Q8, RESTV_Q8, ONEV_Q8, Q8_LOCALS)
 #undef AHEADV
@@ -438,6 +438,7 @@ static void attn_block(const attn_rows *a, const attn_reader *how, const char *k
                        int64_t rows, int64_t n_q, int64_t left, int64_t hidden, int64_t there)
 {
     const bool many = rows >= HN_ATTN_WIDE || how->always;
+    const int64_t d_row = how->always ? a->d : a->d_v; /* of values, which latent rows are a part of */
     const void *kb = k, *vb = v;
     int n;
     if (many && how->open_k) how->open_k(a->wide, k, a->d, a->d_v), kb = a->wide;
@@ -449,15 +450,15 @@ static void attn_block(const attn_rows *a, const attn_reader *how, const char *k
     if (a->cap != 0) cap_scores(a, r0, rows);
     if (a->fade) fade_scores(a, r0, rows, n_q);
     attn_softmax(a, r0, rows, n_q, left, hidden, there);
-    if (many && how->open_v) how->open_v(a->wide, v, a->d, a->d_v), vb = a->wide;
-    if (!many && how->scales_v) how->scales_v(a->wide, v, a->d, a->ahead);
+    if (many && how->open_v) how->open_v(a->wide, v, d_row, a->d_v), vb = a->wide;
+    if (!many && how->scales_v) how->scales_v(a->wide, v, d_row, a->ahead_v);
     values_fn *const *values = many ? how->many_values : how->values;
     there = at_most(there, HN_SOFT_BLOCK);
     for (int64_t r = r0; r < rows; r += n) {
         n = tile_rows(rows - r);
         int64_t t1 = at_most(left + r / n_q, there);              /* all rows of the tile see these, */
         int64_t t0 = hidden + r / n_q > 0 ? hidden + r / n_q : 0; /* but for later tokens the first few, whose p is 0 */
-        if (vb != v && v != k && a->ahead) fetch_ahead(v, a->ahead, a->block_bytes, r0, r, n, rows);
+        if (vb != v && v != k && a->ahead) fetch_ahead(v, a->ahead_v, a->v_bytes, r0, r, n, rows);
         values[n](a, vb, r, t0, t1, true);
         for (int64_t i = r + 1; i < r + n && t1 < there; i++) { /* a later token's own */
             int64_t t2 = at_most(left + i / n_q, there);
@@ -479,11 +480,13 @@ static void attn_walk(const hn_attn *h, hn_cache_type type, const attn_reader *h
                   rows16 = (rows + 15) & ~(int64_t)15;
     const int64_t n_last = h->n_kv + h->n_tok - 1, n_all = h->n_end ? at_most(n_last, h->n_end) : n_last; /* keys */
     const int64_t lo = h->window ? h->n_kv - h->window : INT64_MIN / 2; /* the first token sees keys from here on */
-    const size_t pos_bytes = hn_cache_block_bytes(type, d) / HN_KEY_BLOCK;
+    const size_t pos_bytes = hn_cache_block_bytes(type, d) / HN_KEY_BLOCK,
+                 v_bytes = hn_cache_block_bytes(type, how->always ? d : d_v) / HN_KEY_BLOCK;
     float *at = h->scratch;
     attn_rows a = { .d = d,
                     .d_v = d_v,
                     .block_bytes = (int64_t)pos_bytes * HN_SOFT_BLOCK,
+                    .v_bytes = (int64_t)v_bytes * HN_SOFT_BLOCK,
                     .scale = h->scale,
                     .cap = h->cap,
                     .fade = h->fade };
@@ -514,10 +517,11 @@ static void attn_walk(const hn_attn *h, hn_cache_type type, const attn_reader *h
             int64_t r1 = at_most(h->n_tok, b + HN_SOFT_BLOCK - lo) * n_q;
             if (r0 >= r1) continue; /* wholly hidden */
             int64_t next = b + HN_ATTN_AHEAD * HN_SOFT_BLOCK;
-            size_t at_block = hn_attn_at(h, pos_bytes, b);
+            size_t at_block = hn_attn_at(h, pos_bytes, b), at_v = hn_attn_at(h, v_bytes, b);
             a.away = h->pos - b;
             a.ahead = next < n_all ? (ptrdiff_t)(hn_attn_at(h, pos_bytes, next) - at_block) : 0;
-            attn_block(&a, how, (const char *)h->k + at_block, (const char *)h->v + at_block, r0, r1, n_q, h->n_kv - b,
+            a.ahead_v = next < n_all ? (ptrdiff_t)(hn_attn_at(h, v_bytes, next) - at_v) : 0;
+            attn_block(&a, how, (const char *)h->k + at_block, (const char *)h->v + at_v, r0, r1, n_q, h->n_kv - b,
                        lo - b, n_all - b);
         }
         for (int64_t r = first; r < last; r++) {

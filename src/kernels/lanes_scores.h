@@ -37,9 +37,9 @@ typedef struct attn_rows {
     const int32_t *qsum; /* q8: [rows][groups] */
     float *p, *o;        /* [rows][64], [rows][d] */
     float *M, *L, *m, *l, *c;
-    float *wide; /* [64][d] floats, or q8: scales of V [64][groups] */
-    int64_t d, d_v, block_bytes;
-    ptrdiff_t ahead; /* bytes from the block to the one that is fetched meanwhile */
+    float *wide;                          /* [64][d] floats, or q8: scales of V [64][groups] */
+    int64_t d, d_v, block_bytes, v_bytes; /* bytes of a block of keys, of values */
+    ptrdiff_t ahead, ahead_v;             /* bytes from the block to the one that is fetched meanwhile */
     float scale, cap;
     const float *fade; /* of the query heads, or NULL */
     int64_t away;      /* from the block's first key to the first token */

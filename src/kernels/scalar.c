@@ -560,7 +560,8 @@ static void attn_merge(float *out, const float *part, int64_t stride, int64_t n_
     for (int64_t i = 0; i < d; i++) out[i] = out[i] / L;
 }
 
-#define ATTN(NAME, TYPE, SCORE, VALUE)                                                                                \
+/* D_ROW: how wide a row of values is */
+#define ATTN(NAME, TYPE, SCORE, VALUE, D_ROW)                                                                         \
     /* query r of the call against keys [s0, s1) of a split, of which it sees those from lo on */                     \
     static void split_##NAME(const hn_attn *a, int64_t r, int64_t s0, int64_t s1, int64_t lo, float *m, float *l,     \
                              float *o)                                                                                \
@@ -572,7 +573,8 @@ static void attn_merge(float *out, const float *part, int64_t stride, int64_t n_
         for (int64_t i = 0; i < d_v; i++) o[i] = 0.0f;                                                                \
         for (int64_t t0 = lo > s0 ? lo / HN_SOFT_BLOCK * HN_SOFT_BLOCK : s0; t0 < s1; t0 += HN_SOFT_BLOCK) {          \
             const size_t at = hn_attn_at(a, hn_cache_block_bytes(TYPE, a->d) / HN_KEY_BLOCK, t0);                     \
-            const char *k = (const char *)a->k + at, *v = (const char *)a->v + at;                                    \
+            const size_t at_v = hn_attn_at(a, hn_cache_block_bytes(TYPE, D_ROW) / HN_KEY_BLOCK, t0);                  \
+            const char *k = (const char *)a->k + at, *v = (const char *)a->v + at_v;                                  \
             float p[HN_SOFT_BLOCK], mn = *m, lanes[16];                                                               \
             for (int64_t t = t0; t < t0 + HN_SOFT_BLOCK; t++) {                                                       \
                 p[t - t0] = t >= lo && t < s1 ? SCORE(q, k, a->d, t - t0) * a->scale : -INFINITY;                     \
@@ -586,7 +588,7 @@ static void attn_merge(float *out, const float *part, int64_t stride, int64_t n_
             *l = *l * c + tree16(lanes);                                                                              \
             for (int64_t i = 0; i < d_v; i++) o[i] *= c;                                                              \
             for (int64_t t = lo > t0 ? lo : t0; t < t0 + HN_SOFT_BLOCK && t < s1; t++)                                \
-                VALUE(o, p[t - t0], v, a->d, t - t0, d_v);                                                            \
+                VALUE(o, p[t - t0], v, D_ROW, t - t0, d_v);                                                           \
             *m = mn;                                                                                                  \
         }                                                                                                             \
     }                                                                                                                 \
@@ -617,12 +619,12 @@ static void attn_merge(float *out, const float *part, int64_t stride, int64_t n_
             for (int64_t i = 0; i < d_v && !a->part; i++) out[i] = out[i] / L;                                        \
         }                                                                                                             \
     }
-ATTN(f16, HN_CACHE_F16, score_f16, add_value_f16)
-ATTN(f32, HN_CACHE_F32, score_f32, add_value_f32)
-ATTN(q8, HN_CACHE_Q8_0, score_q8, add_value_q8)
-ATTN(latent_f16, HN_CACHE_F16, score_latent_f16, add_value_f16)
-ATTN(latent_f32, HN_CACHE_F32, score_latent_f32, add_value_f32)
-ATTN(latent_q8, HN_CACHE_Q8_0, score_latent_q8, add_value_q8)
+ATTN(f16, HN_CACHE_F16, score_f16, add_value_f16, d_v)
+ATTN(f32, HN_CACHE_F32, score_f32, add_value_f32, d_v)
+ATTN(q8, HN_CACHE_Q8_0, score_q8, add_value_q8, d_v)
+ATTN(latent_f16, HN_CACHE_F16, score_latent_f16, add_value_f16, a->d)
+ATTN(latent_f32, HN_CACHE_F32, score_latent_f32, add_value_f32, a->d)
+ATTN(latent_q8, HN_CACHE_Q8_0, score_latent_q8, add_value_q8, a->d)
 
 /* ---- adapters ------------------------------------------------------------------------------------------ */
 

@@ -63,14 +63,15 @@ static void product(const hn_mm *a, int type, bool packed)
 
 /* Blocks of 16 positions that hold keys [lo, hi), or their values. Who writes a position writes all of it, its first
  * elements too: for ThreadSanitizer, which looks for two threads at a position, those are enough. */
-static void reads_cache(const hn_attn *a, const void *base, hn_cache_type t, int64_t lo, int64_t hi, bool rows)
+static void reads_cache(const hn_attn *a, const void *base, int64_t d, hn_cache_type t, int64_t lo, int64_t hi,
+                        bool rows)
 {
-    size_t block = hn_cache_block_bytes(t, a->d), row = block / HN_KEY_BLOCK;
+    size_t block = hn_cache_block_bytes(t, d), row = block / HN_KEY_BLOCK;
     for (int64_t p = lo / HN_KEY_BLOCK * HN_KEY_BLOCK; p < hi; p += HN_KEY_BLOCK) {
         const char *at = (const char *)base + hn_attn_at(a, row, p);
         if (!HN_TSAN || t == HN_CACHE_Q8_0) reads(at, block);
         else if (rows) reads_rows(at, row, t == HN_CACHE_F16 ? 2 : 4, HN_KEY_BLOCK);
-        else reads(at, row / (size_t)a->d * HN_KEY_BLOCK);
+        else reads(at, row / (size_t)d * HN_KEY_BLOCK);
     }
 }
 
@@ -102,8 +103,8 @@ static void attention(const hn_attn *a, hn_cache_type t, bool latent)
         lo = lo < a->split0 * HN_SPLIT ? a->split0 * HN_SPLIT : lo;
         hi = hi > a->split1 * HN_SPLIT ? a->split1 * HN_SPLIT : hi;
     }
-    reads_cache(a, a->k, t, lo, hi, latent);
-    if (!latent) reads_cache(a, a->v, t, lo, hi, true);
+    reads_cache(a, a->k, a->d, t, lo, hi, latent);
+    if (!latent) reads_cache(a, a->v, d_v, t, lo, hi, true);
     for (int64_t i = 0; i < a->n_tok; i++) {
         reads_f32(a->q + i * a->q_stride, a->n_q * a->d);
         if (!a->part) writes_f32(a->out + i * a->out_stride, a->n_q * d_v);

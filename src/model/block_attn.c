@@ -94,7 +94,7 @@ void hn_attn_core(const hone_model *m, const hn_forward *f, int32_t il)
     f->be->op->attention(f->be, f->s->act, &a, &f->kv[il]);
 }
 
-/* x += post(Wo·attention(norm(x))) */
+/* x += post(Wo·sub(attention(norm(x)))) */
 void hn_block_attn(const hone_model *m, hn_forward *f, int32_t il)
 {
     const hn_layer *l = &m->layers[il];
@@ -104,8 +104,14 @@ void hn_block_attn(const hone_model *m, hn_forward *f, int32_t il)
     if (!hn_forward_rows(f)) return; /* the cache is filled */
     hn_attn_core(m, f, il);
     hn_forward_narrow(m, f);
+    hn_forward_sub_norm(m, f, f->s->act, l->attn_sub_norm, (int64_t)m->plan[il].n_head * m->plan[il].d_v);
     if (m->plan[il].parallel) { /* x stays for the other half, which adds h too */
         const hn_product p = { .w = &l->attn_output, .y = f->h, .scale = m->hp.res_mul };
+        f->be->op->matmul(f->be, f->s->act, &p, 1);
+        return;
+    }
+    if (m->hp.value_mul != 0) { /* of values: of their sums, and of what comes of them */
+        const hn_product p = { .w = &l->attn_output, .sum = f->x, .scale = m->hp.value_mul };
         f->be->op->matmul(f->be, f->s->act, &p, 1);
         return;
     }

@@ -16,6 +16,7 @@ static bool begin(const hone_model *m, hn_forward *f, int32_t il)
 static void end(const hone_model *m, const hn_forward *f, int32_t il)
 {
     const hn_layer *l = &m->layers[il];
+    hn_forward_sub_norm(m, f, f->s->ff, l->ffn_sub_norm, m->plan[il].n_ff);
     hn_forward_add(m, f, f->s->ff, &l->ffn_down, l->ffn_post_norm);
     if (m->plan[il].parallel) f->be->op->add(f->be, f->x, f->h, hn_forward_rows(f) * m->hp.n_embd);
 }
@@ -31,12 +32,23 @@ static void sparse_glu(const hone_model *m, const hn_forward *f, int32_t il)
     op->sparse_glu(f->be, f->s->ff, p->act, f->s->gate, f->s->up, p->n_ff, hn_forward_rows(f), p->cut);
 }
 
-/* x += post(down·(act(gate·norm(x)) ⊙ up·norm(x))) */
+/* A gate with a map of its own. */
+static void mapped_glu(const hone_model *m, const hn_forward *f, int32_t il)
+{
+    const hn_layer *l = &m->layers[il];
+    const hn_product up = { .w = &l->ffn_up, .y = f->s->up },
+                     gate = { .w = &l->ffn_gate, .out = f->s->ff, .map = m->plan[il].map, .mul = f->s->up };
+    f->be->op->matmul(f->be, f->s->act, &up, 1);
+    f->be->op->matmul(f->be, f->s->act, &gate, 1);
+}
+
+/* x += post(down·sub(act(gate·norm(x)) ⊙ up·norm(x))) */
 void hn_block_glu(const hone_model *m, hn_forward *f, int32_t il)
 {
     const hn_layer *l = &m->layers[il];
     if (!begin(m, f, il)) return;
     if (m->plan[il].sparse) sparse_glu(m, f, il);
+    else if (m->plan[il].map) mapped_glu(m, f, il);
     else f->be->op->glu(f->be, f->s->ff, f->s->act, m->plan[il].act, &l->ffn_gate, &l->ffn_up, m->plan[il].limit);
     end(m, f, il);
 }
@@ -56,5 +68,5 @@ void hn_block_ff_scratch(const hn_hparams *hp, const hn_layer_plan *p, hn_scratc
 {
     hn_at_least(&w->ff, p->n_ff);
     if (p->sparse) hn_at_least(&w->gate, p->n_ff);
-    if (p->sparse) hn_at_least(&w->up, p->n_ff);
+    if (p->sparse || (p->map && p->ffn == HN_FFN_GLU)) hn_at_least(&w->up, p->n_ff);
 }

@@ -40,6 +40,7 @@ static const renaming arch_names[] = {
     { "jais2", "jais2", "nemotron" },
     { "bailingmoe", "bailingmoe", "deepseek" },
     { "hy_v3", "hy_v3", "bailingmoe2" },
+    { "bitnet-25", "bitnet-25", "bitnet-b1.58" }, /* the same formula in the fork that reads both */
 };
 
 static const renaming key_names[] = {

@@ -93,7 +93,7 @@ void hn_attn_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
                             .n_head = hp->heads_of ? hp->heads_of[il] : hp->n_head,
                             .n_head_kv = hp->n_head_kv,
                             .d_k = hp->head_dim,
-                            .d_v = hp->head_dim,
+                            .d_v = hp->head_dim_v ? hp->head_dim_v : hp->head_dim,
                             .n_ff = hp->n_ff,
                             .n_used = hp->moe.used_of ? hp->moe.used_of[il] : hp->moe.n_used,
                             .n_ff_exp = hp->moe.ff_of ? hp->moe.ff_of[il] : hp->moe.n_ff,
@@ -250,6 +250,8 @@ static const hn_family *const families[] = {
     &hn_family_deepseek2,
     &hn_family_mistral4,
     &hn_family_minicpm3,
+    &hn_family_deepseek32,
+    &hn_family_glm_dsa,
     &hn_family_arcee,
     &hn_family_cohere2,
     &hn_family_command_r,
@@ -302,6 +304,7 @@ static const hn_family *const families[] = {
     &hn_family_granite_swa,
     &hn_family_laguna,
     &hn_family_step35,
+    &hn_family_mimo2,
     /* families_other.c */
     &hn_family_muse_glimmer,
     &hn_family_olmo,
@@ -312,6 +315,8 @@ static const hn_family *const families[] = {
     &hn_family_dbrx,
     &hn_family_talkie,
     &hn_family_plamo3,
+    &hn_family_bitnet,
+    &hn_family_bitnet158,
     /* families_hybrid.c */
     &hn_family_falcon_h1,
     &hn_family_lfm2,
@@ -442,6 +447,7 @@ int64_t hn_dim_value(const hn_hparams *hp, const hn_layer_plan *p, hn_dim d)
     case HN_DIM_HYPER_RANK: return hp->rank_hyper;
     case HN_DIM_INDEX: return hp->index.d;
     case HN_DIM_INDEX_Q: return (int64_t)hp->index.n_head * hp->index.d;
+    case HN_DIM_INDEX_HEADS: return hp->index.n_head;
     case HN_DIM_NGRAM_ROW: return hp->ngram.d;
     case HN_DIM_NGRAM_ROWS: return hp->ngram.n_row;
     case HN_DIM_NGRAM: return hn_ngram_heads(&hp->ngram) * hp->ngram.d;

@@ -17,6 +17,8 @@
  *   laguna        windows, whose layers turn by a base of their own; heads of queries differ from layer to layer;
  *                 a gate of what attention gives, by softplus, of each head or each number; as dots1
  *   step35        as laguna, whose gate is σ; layers without the window turn half as much; gates have limits
+ *   mimo2         windows, of whose layers heads of keys are others; values narrower than keys, and scaled; sinks; as
+ *                 dots1, which layers have experts their routers say
  *   smallthinker  windows, without which nothing turns; relu; the router sees what the layer begins with
  *   cohere2moe    cohere2; the first layers dense, and turning; sigmoid; half of what all experts give
  *   phimoe        LayerNorm, biases; the two best, each weighed among those near it
@@ -224,6 +226,15 @@ const hn_family hn_family_laguna = {
                                 MOE(.gating_absent = HN_GATING_SIGMOID, .reads_lead = true) },
 };
 
+hone_status hn_window_list(hone_model *m, hone_error *err)
+{
+    char key[128];
+    hone_status st = hn_attn_hparams(m, err);
+    if (st != HONE_OK || m->hp.windowed) return st;
+    return HN_FAIL(err, HONE_E_FORMAT, "%s: metadata key %s is missing or no list of layers; architecture %s needs one",
+                   m->path, hn_arch_key(m, key, "attention.sliding_window_pattern"), m->arch->name);
+}
+
 /* A number above 0 for each layer, or 0: no limit. */
 static hone_status limits_of(hone_model *m, const char *suffix, const float **out, hone_error *err)
 {
@@ -253,13 +264,9 @@ static hone_status limits_of(hone_model *m, const char *suffix, const float **ou
 /* Gates have limits in some layers; of heads alone. Which layers have the window, the file must say. */
 static hone_status step_hparams(hone_model *m, hone_error *err)
 {
-    char key[128];
-    hone_status st = hn_attn_hparams(m, err);
+    hone_status st = hn_window_list(m, err);
     if (st != HONE_OK) return st;
     m->hp.gate_heads = true;
-    if (!m->hp.windowed)
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: metadata key %s is missing or no array; architecture %s needs it",
-                       m->path, hn_arch_key(m, key, "attention.sliding_window_pattern"), m->arch->name);
     if ((st = limits_of(m, "swiglu_clamp_exp", &m->hp.limit_exp_of, err)) != HONE_OK) return st;
     return limits_of(m, "swiglu_clamp_shexp", &m->hp.limit_of, err);
 }
@@ -280,6 +287,52 @@ const hn_family hn_family_step35 = {
                                 .window_rope = HN_WINDOW_ROPE_PLAIN,
                                 .window_base = 10000,
                                 MOE(.gating_absent = HN_GATING_SIGMOID, .reads_lead = true) },
+};
+
+static const hn_slot mimo2_layer[] = {
+    ATTN_NORM,
+    QKV(HN_TURN_NONE, HN_TURN_NONE),
+    QKV_BIAS(HN_OPTIONAL),
+    VECTOR("attn_sinks.weight", OF(attn_sinks), HN_DIM_HEADS, MAY),
+    ATTN_OUT,
+    FFN_NORM,
+    DENSE_GLU,
+    ROUTER,
+    CHOICE_BIAS,
+    EXPERTS,
+    { 0 },
+};
+static hone_status mimo2_hparams(hone_model *m, hone_error *err)
+{
+    char key[128];
+    hone_status st = hn_window_list(m, err);
+    for (int32_t il = 0; st == HONE_OK && il < m->hp.n_layer; il++)
+        if (!m->hp.kv_of[il])
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s[%d] = 0, expected at least 1", m->path,
+                           hn_arch_key(m, key, "attention.head_count_kv"), (int)il);
+    return st;
+}
+static void mimo2_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
+{
+    hn_attn_plan(out, hp, il);
+    out->n_head_kv = hp->kv_of[il];
+    out->n_ff = hp->ff_of[il];
+}
+const hn_family hn_family_mimo2 = {
+    .name = "mimo2",
+    .bit = HN_MIMO2,
+    .hparams = mimo2_hparams,
+    .plan = mimo2_plan,
+    .outer = hn_plain_outer,
+    .layer = mimo2_layer,
+    .is = &(const hn_switches){ .neox = true,
+                                .reads = HN_READS_WINDOW | HN_READS_LAYERS | HN_READS_NEXTN | HN_READS_VALUES,
+                                .ffn = HN_FFN_MOE,
+                                .needs_window = true,
+                                .window_rope = HN_WINDOW_ROPE_PLAIN,
+                                .window_base = 10000,
+                                MOE(.gating = HN_GATING_SIGMOID, .norm = HN_MOE_NORM_ALWAYS, .by_router = true,
+                                    .reads_lead = true) },
 };
 
 static const hn_slot smallthinker_layer[] = {

@@ -9,7 +9,8 @@
  *   openelm       qwen3; heads of queries and keys and widths differ between layers
  *   dbrx          LayerNorm; queries, keys and values are kept within bounds; experts: softmax, weights add up to 1
  *   talkie        norms without weights, of heads behind the rotation; each layer adds the embedding again
- *   plamo3        norms on both sides and of heads; windows, whose layers turn by a base of their own, unscaled */
+ *   plamo3        norms on both sides and of heads; windows, whose layers turn by a base of their own, unscaled
+ *   bitnet        llama; norms of what the last product of each half takes; bitnet-b1.58: gates are squared ReLU */
 #include "model/family_rows.h"
 
 /* ---- Muse Glimmer --------------------------------------------------------------------------------------- */
@@ -78,15 +79,10 @@ static const hn_slot spark_layer[] = {
     { 0 },
 };
 
-/* Its files list which layers have the window. */
 static hone_status spark_hparams(hone_model *m, hone_error *err)
 {
-    char key[128];
-    hone_status st = hn_attn_hparams(m, err);
     m->hp.gate_heads = true;
-    if (st != HONE_OK || m->hp.windowed) return st;
-    return HN_FAIL(err, HONE_E_FORMAT, "%s: metadata key %s is no list of layers; architecture %s needs one", m->path,
-                   hn_arch_key(m, key, "attention.sliding_window_pattern"), m->arch->name);
+    return hn_window_list(m, err);
 }
 const hn_family hn_family_spark2_5 = {
     .name = "spark2_5",
@@ -333,3 +329,20 @@ static const hn_slot plamo3_layer[] = {
 const hn_family hn_family_plamo3 = TRANSFORMER(
     "plamo3", HN_PLAMO3, false, hn_plain_outer, plamo3_layer, .neox = true, .qk_norm = HN_HEAD_NORM_EACH,
     .reads = HN_READS_WINDOW, .window_period = 8, .window_rope = HN_WINDOW_ROPE_PLAIN, .window_base = 10000);
+
+/* ---- BitNet ------------------------------------------------------------------------------------------------ */
+
+static const hn_slot bitnet_layer[] = {
+    ATTN_NORM,
+    ATTN(HN_TURN_NONE, HN_TURN_NONE),
+    NORM("attn_sub_norm", attn_sub_norm, HN_DIM_O, "self_attn.attn_sub_norm"),
+    FFN_NORM,
+    GATE,
+    UP,
+    NORM("ffn_sub_norm", ffn_sub_norm, FF, "mlp.ffn_sub_norm"),
+    DOWN,
+    { 0 },
+};
+const hn_family hn_family_bitnet = TRANSFORMER("bitnet", HN_BITNET, false, hn_plain_outer, bitnet_layer, .neox = true);
+const hn_family hn_family_bitnet158 =
+    TRANSFORMER("bitnet-b1.58", HN_BITNET158, false, hn_plain_outer, bitnet_layer, .neox = true, .map = HN_MAP_SQRELU);

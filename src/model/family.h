@@ -58,6 +58,8 @@ typedef enum hn_pooling {
 /* What chooses positions (hn_block_index); block 0: nothing does. */
 typedef struct hn_index_numbers {
     int32_t n_head, d, block, n_best; /* n_best: blocks */
+    bool neox;                        /* heads of it turn in halves */
+    const bool *own;                  /* [n_layer] or NULL: layers that have one; others see what the last one chose */
 } hn_index_numbers;
 
 /* n-grams of ids, each with rows of a table (hn_ngram); n_gram 0: there are none. */
@@ -88,6 +90,7 @@ typedef struct hn_hparams {
     float res_mul;              /* of what a half gives, before it is added; 0: none */
     float logit_mul, logit_cap; /* of logits; 0: none */
     float attn_scale, attn_cap; /* of scores; 0: 1/√d, none */
+    float value_mul;            /* of values; 0: none */
     float qkv_clip;             /* queries, keys and values are kept within ± it; 0: they are not */
     hn_temperature temperature; /* of queries */
     const float *fade;          /* [n_head] what scores lose with every position between query and key; NULL: nothing */
@@ -100,6 +103,7 @@ typedef struct hn_hparams {
     float window_base;     /* of the angles of windowed layers, which are scaled as all others; 0: as all others */
     hn_moe_numbers moe;
     int32_t head_dim_window; /* windowed layers: the width of their heads; 0: as all others */
+    int32_t head_dim_v;      /* of values; 0: as of keys */
     int32_t n_own;           /* layers from there on have no keys of their own; 0: all do */
     int32_t n_ple;           /* a row of its own for each token and layer, so wide; 0: none */
     int32_t n_stream, active,
@@ -201,7 +205,7 @@ typedef struct hn_layer_plan {
     hn_mixer mixer;
     hn_ffn ffn;
     hn_glu act;            /* of the gate */
-    hn_map map;            /* of an MLP, */
+    hn_map map;            /* of an MLP, or in place of act, */
     const hn_xielu *xielu; /* or this one */
     int8_t rope;           /* which table, −1: none */
     hn_head_norm qk_norm;
@@ -214,10 +218,11 @@ typedef struct hn_layer_plan {
     bool v_normed;   /* values are, head by head */
     bool no_keys;    /* it has none of its own: it reads those of layer kv_from */
     int32_t kv_from;
-    bool index;   /* chooses what queries see */
-    bool ngram;   /* the stream takes those before the layer */
-    bool sigmoid; /* of the gated delta rule's gate; else silu */
-    bool tiled;   /* head j takes the keys of head j mod their number; else heads of the same keys stand together */
+    bool index;         /* chooses what queries see */
+    int32_t index_from; /* latent attention: the layer that does; its own, or an earlier one */
+    bool ngram;         /* the stream takes those before the layer */
+    bool sigmoid;       /* of the gated delta rule's gate; else silu */
+    bool tiled; /* head j takes the keys of head j mod their number; else heads of the same keys stand together */
     int32_t n_head, n_head_kv, d_k, d_v, n_ff;
     int32_t n_used, n_ff_exp; /* of experts */
     bool both;                /* those behind it too */
@@ -312,6 +317,7 @@ typedef enum HN_SMALL hn_dim {
     HN_DIM_HYPER_RANK,
     HN_DIM_INDEX, /* of a head of an index, of its queries */
     HN_DIM_INDEX_Q,
+    HN_DIM_INDEX_HEADS,
     HN_DIM_NGRAM_ROW, /* of n-grams: a row of their table, how many, all rows of a position, taps */
     HN_DIM_NGRAM_ROWS,
     HN_DIM_NGRAM,
@@ -541,6 +547,11 @@ __extension__ typedef unsigned __int128 hn_family_set __attribute__((aligned(8))
 #define HN_DBRX HN_FAMILY_BIT(118)
 #define HN_TALKIE HN_FAMILY_BIT(119)
 #define HN_PLAMO3 HN_FAMILY_BIT(120)
+#define HN_BITNET HN_FAMILY_BIT(121)
+#define HN_BITNET158 HN_FAMILY_BIT(122)
+#define HN_DEEPSEEK32 HN_FAMILY_BIT(123)
+#define HN_GLM_DSA HN_FAMILY_BIT(124)
+#define HN_MIMO2 HN_FAMILY_BIT(125)
 
 /* How windowed layers turn. */
 typedef enum hn_window_rope {
@@ -573,7 +584,8 @@ enum {
     HN_READS_ACT = 131072,      /* hidden_activation: which function gates have, where it is not the family's */
     HN_READS_QUERIES = 262144,  /* heads of queries of each layer, any number; of windowed layers what turns */
     HN_READS_TURNING = 524288,  /* attention.rope_pattern: which layers turn */
-    HN_READS_CLIP = 1048576     /* attention.clamp_kqv */
+    HN_READS_CLIP = 1048576,    /* attention.clamp_kqv */
+    HN_READS_VALUES = 2097152   /* attention.value_length below key_length; attention.value_scale */
 };
 
 /* What tells mixtures of experts apart; keys that are fixed here are refused at another value. */
@@ -611,7 +623,7 @@ typedef struct hn_switches {
     hn_head_norm qk_norm;
     hn_ffn ffn;
     hn_glu act; /* of a gate */
-    hn_map map; /* of an MLP */
+    hn_map map; /* of an MLP; of a dense part with a gate, in place of act */
     int reads;
     int32_t window;        /* where the key is absent */
     int32_t window_period; /* likewise: the last of so many layers sees everything; 0: all do */
@@ -654,7 +666,8 @@ typedef struct hn_family {
 /* families.c and families_*.c: the rows. */
 extern const hn_family hn_family_llama, hn_family_qwen2, hn_family_qwen3, hn_family_gemma3, hn_family_rwkv6,
     hn_family_rwkv7;
-extern const hn_family hn_family_deepseek2, hn_family_mistral4, hn_family_minicpm3;
+extern const hn_family hn_family_deepseek2, hn_family_mistral4, hn_family_minicpm3, hn_family_deepseek32,
+    hn_family_glm_dsa;
 extern const hn_family hn_family_arcee, hn_family_cohere2, hn_family_command_r, hn_family_ernie4_5, hn_family_exaone4,
     hn_family_gemma, hn_family_gemma2, hn_family_glm4, hn_family_gpt2, hn_family_gptneox, hn_family_granite,
     hn_family_hunyuan, hn_family_mistral3, hn_family_olmo2, hn_family_phi3, hn_family_seed_oss, hn_family_smollm3,
@@ -663,7 +676,8 @@ extern const hn_family hn_family_arcee, hn_family_cohere2, hn_family_command_r, 
     hn_family_refact;
 /* families_other.c */
 extern const hn_family hn_family_muse_glimmer, hn_family_olmo, hn_family_spark2_5, hn_family_nanbeige,
-    hn_family_hrm_text, hn_family_openelm, hn_family_dbrx, hn_family_talkie, hn_family_plamo3;
+    hn_family_hrm_text, hn_family_openelm, hn_family_dbrx, hn_family_talkie, hn_family_plamo3, hn_family_bitnet,
+    hn_family_bitnet158;
 /* families_hybrid.c */
 extern const hn_family hn_family_falcon_h1, hn_family_lfm2, hn_family_mamba2, hn_family_nemotron_h, hn_family_qwen35,
     hn_family_lfm2moe, hn_family_nemotron_h_moe, hn_family_granitehybrid, hn_family_qwen35moe, hn_family_qwen3next,
@@ -676,7 +690,7 @@ extern const hn_family hn_family_qwen3moe, hn_family_qwen2moe, hn_family_olmoe, 
     hn_family_ernie4_5_moe, hn_family_glm4moe, hn_family_minimax_m2, hn_family_gpt_oss, hn_family_llama4,
     hn_family_hunyuan_moe, hn_family_deepseek, hn_family_bailingmoe2, hn_family_mellum, hn_family_exaone_moe,
     hn_family_afmoe, hn_family_smallthinker, hn_family_phimoe, hn_family_cohere2moe, hn_family_granite_swa,
-    hn_family_laguna, hn_family_step35;
+    hn_family_laguna, hn_family_step35, hn_family_mimo2;
 const hn_family *hn_family_find(const char *name, size_t n); /* NULL: no such family */
 /* Their number; out[i]: the name of each, as general.architecture has it. */
 enum { HN_MAX_FAMILIES = 128 };
@@ -700,8 +714,9 @@ typedef struct hn_layer {
     const float *attn_post_norm, *ffn_post_norm;                  /* of what they give, before it is added */
     const float *attn_out_norm, *attn_out_norm_b, *layer_out_norm, *layer_out_norm_b; /* of the stream, after each */
     const float *attn_q_norm, *attn_k_norm;                                           /* [d_k], of each head */
-    const float *q_a_norm, *kv_a_norm;                                                /* [rank_q], [rank_kv] */
-    hn_weight q_a, q_b, kv_a, k_b, v_b; /* latent attention; k_b, v_b: rows of heads */
+    const float *attn_sub_norm, *ffn_sub_norm; /* before the last product of each half, of what it takes */
+    const float *q_a_norm, *kv_a_norm;         /* [rank_q], [rank_kv] */
+    hn_weight q_a, q_b, kv_a, k_b, v_b;        /* latent attention; k_b, v_b: rows of heads */
     hn_weight attn_q, attn_k, attn_v, attn_gate, attn_output;
     hn_weight ffn_gate, ffn_up, ffn_down;
     const float *attn_sinks; /* [n_head] */
@@ -717,10 +732,10 @@ typedef struct hn_layer {
     /* a wide stream, before the mixer and before the feed-forward part: norms of its parts [n_hyper·n_embd], the pair
      * that mixes them, what each takes of what a half gives */
     hn_hyper hyper_attn, hyper_ffn;
-    /* an index: queries and keys, norms of heads [d]; n-grams: keys of parts, values, norms of keys, of the stream, of
-     * what is convolved [n_hyper·n_embd], taps [taps][n_hyper·n_embd] */
-    hn_weight index_q, index_k, ngram_key, ngram_value;
-    const float *index_q_norm, *index_k_norm;
+    /* an index: queries and keys, how much heads count, norms of heads [d]; n-grams: keys of parts, values, norms of
+     * keys, of the stream, of what is convolved [n_hyper·n_embd], taps [taps][n_hyper·n_embd] */
+    hn_weight index_q, index_k, index_w, ngram_key, ngram_value;
+    const float *index_q_norm, *index_k_norm, *index_k_norm_b;
     const float *ngram_key_norm, *ngram_query_norm, *ngram_conv_norm, *ngram_conv;
     const float *out_scale; /* [1] of the stream at the end of the layer, or of what is added then; or NULL */
     /* several streams: what predicts them and corrects them; a low-rank pair beside attention */

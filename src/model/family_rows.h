@@ -192,6 +192,8 @@ extern const hn_slot_rare hn_rare_apart, hn_rare_qkv, hn_rare_qkv_bias, hn_rare_
 /* Outside layers: what transformers have; and where a converter may have written factors of angles, of one kind or of
  * two. */
 extern const hn_slot hn_plain_outer[], hn_factors_outer[], hn_granite_outer[];
+/* hn_attn_hparams of families whose files list which layers have the window. */
+hone_status hn_window_list(hone_model *m, hone_error *err);
 /* Has the layer the window? */
 bool hn_is_windowed(const hn_hparams *hp, int32_t il);
 /* Plans that families share or begin with. */

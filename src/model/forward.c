@@ -174,6 +174,12 @@ void hn_forward_narrow(const hone_model *m, hn_forward *f)
     if (m->hp.n_hyper) hn_hyper_narrow(m, f);
 }
 
+void hn_forward_sub_norm(const hone_model *m, const hn_forward *f, hn_act *in, const float *w, int64_t n)
+{
+    const hn_norm norm = { .act = in, .w = w, .n = n, .n_tok = hn_forward_rows(f), .eps = m->hp.rms_eps };
+    if (w) f->be->op->norm(f->be, &norm);
+}
+
 void hn_forward_add(const hone_model *m, const hn_forward *f, hn_act *in, const hn_weight *w, const float *post)
 {
     const hn_backend_ops *op = f->be->op;
@@ -249,6 +255,7 @@ static const struct {
               ROWS(coef),
               ROWS(index_q),
               ROWS(index_k),
+              ROWS(index_w),
               MANY_ROWS(wide, 2),
               ROWS(mixed),
               ROWS(gated),

@@ -17,12 +17,12 @@ typedef struct hn_scratch {
      * last product takes */
     hn_buf *picks, *shared_gate;
     hn_act *moe_in, *moe;
-    hn_buf *xbc, *conv, *z, *dt, *beta; /* recurrent layers: what is convolved, what comes out, gates, per head */
-    hn_buf *q_gate;                     /* of attention: queries and gates, or gates alone */
-    hn_buf *ple;                        /* rows of each token and layer, [n_tok, n_layer·n_ple] */
-    hn_buf *dense;                      /* what the dense part gives beside experts, or a low-rank pair takes */
-    hn_buf *stream[2 * HN_MAX_STREAM];  /* residual streams, and room to make them anew */
-    hn_buf *index_q, *index_k;          /* of attention that chooses */
+    hn_buf *xbc, *conv, *z, *dt, *beta;  /* recurrent layers: what is convolved, what comes out, gates, per head */
+    hn_buf *q_gate;                      /* of attention: queries and gates, or gates alone */
+    hn_buf *ple;                         /* rows of each token and layer, [n_tok, n_layer·n_ple] */
+    hn_buf *dense;                       /* what the dense part gives beside experts, or a low-rank pair takes */
+    hn_buf *stream[2 * HN_MAX_STREAM];   /* residual streams, and room to make them anew */
+    hn_buf *index_q, *index_k, *index_w; /* of attention that chooses */
     /* a wide stream: itself, and room to narrow it; its norm, what is made of that; what its parts take; of n-grams */
     hn_buf *wide[2], *mixed, *gated, *inject[2], *ngram, *value;
     hn_buf *z_high, *z_low;   /* where two stacks take turns: what the other one gave last; or
@@ -39,7 +39,7 @@ typedef struct hn_scratch_width {
     int64_t picks, shared_gate, moe_in, moe;
     int64_t x, h, act, ff, q, k, v, query, room, rope[HN_ROPES], shift, low, r, w, a, v_mix, g, v_first;
     int64_t xbc, conv, z, dt, beta, q_gate, ple, dense, stream, coef, gate, up, z_high, z_low;
-    int64_t index_q, index_k, wide, mixed, gated, inject, ngram, value;
+    int64_t index_q, index_k, index_w, wide, mixed, gated, inject, ngram, value;
 } hn_scratch_width;
 
 typedef struct hn_forward {
@@ -110,6 +110,8 @@ hn_half_fn hn_block_attn, hn_block_linear, hn_block_mla, hn_block_glu, hn_block_
 hn_half_fn hn_moe_choose_early; /* of experts, by what the layer begins with, of rows to be given: before its mixer */
 /* Norms of n_tok rows of x, into act: the model's kind, b NULL: without; w NULL: x as it is. */
 void hn_forward_norm(const hone_model *m, const hn_forward *f, const float *w, const float *b, int64_t n_tok);
+/* in = norm(in) [hn_forward_rows, n], where w is there. */
+void hn_forward_sub_norm(const hone_model *m, const hn_forward *f, hn_act *in, const float *w, int64_t n);
 /* x += post(W·in), where the layer has a norm of what a half gives; else x += W·in. */
 void hn_forward_add(const hone_model *m, const hn_forward *f, hn_act *in, const hn_weight *w, const float *post);
 

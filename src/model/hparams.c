@@ -315,7 +315,8 @@ static hone_status head_hparams(hone_model *m, hone_error *err)
     }
     hp->head_dim = key_len;
     if ((st = hn_get_int(m, "attention.value_length", 1, 65536, key_len, &value_len, err)) != HONE_OK) return st;
-    if (value_len != key_len)
+    if (hp->is->reads & HN_READS_VALUES && value_len < key_len) hp->head_dim_v = value_len;
+    if (value_len != key_len && !hp->head_dim_v)
         return HN_FAIL(err, HONE_E_UNSUPPORTED,
                        "%s: %s = %d differs from key_length = %d; architecture %s here needs them equal", m->path,
                        hn_arch_key(m, key, "attention.value_length"), value_len, key_len, m->arch->name);
@@ -404,6 +405,10 @@ static hone_status scale_hparams(hone_model *m, hone_error *err)
     if (is->reads & HN_READS_LOGIT_SCALE &&
         (st = hn_get_real(m, "logit_scale", 0, most, 1, &hp->logit_mul, err)) != HONE_OK)
         return st;
+    if (is->reads & HN_READS_VALUES &&
+        (st = hn_get_real(m, "attention.value_scale", tiny, most, 0, &hp->value_mul, err)) != HONE_OK)
+        return st;
+    if (hp->value_mul == 1) hp->value_mul = 0;
     if (is->reads & HN_READS_CLIP &&
         (st = hn_get_real(m, "attention.clamp_kqv", -tiny, most, 0, &hp->qkv_clip, err)) != HONE_OK)
         return st;
@@ -437,15 +442,13 @@ static hone_status fade_hparams(hone_model *m, hone_error *err)
     return HONE_OK;
 }
 
-/* Which layers turn: a truth value for each; without the key all do. */
-static hone_status turning_layers(hone_model *m, hone_error *err)
+hone_status hn_get_layer_truths(hone_model *m, const char *suffix, const bool **out, hone_error *err)
 {
-    static const char suffix[] = "attention.rope_pattern";
     char key[128];
     hone_kv kv;
     const int64_t at = hn_gguf_find(m->file, hn_arch_key(m, key, suffix));
-    hone_status st = hn_get_truths(m, suffix, &m->hp.turns, err);
-    if (st != HONE_OK || at < 0 || m->hp.turns) return st;
+    hone_status st = hn_get_truths(m, suffix, out, err);
+    if (st != HONE_OK || at < 0 || *out) return st;
     hn_gguf_kv(m->file, (uint64_t)at, &kv);
     return HN_FAIL(err, HONE_E_FORMAT, "%s: %s is of type %s, expected a bool for each of %d layers", m->path, key,
                    hn_gguf_type_name(kv.type), m->hp.n_layer);
@@ -461,7 +464,8 @@ static hone_status turns_hparams(hone_model *m, hone_error *err)
     if (m->hp.is->reads & HN_READS_TURNS && hn_gguf_find(m->file, hn_arch_key(m, full, key)) >= 0)
         st = hn_get_bool(m, key, &turns, err);
     m->hp.nope = !turns;
-    return st == HONE_OK && m->hp.is->reads & HN_READS_TURNING ? turning_layers(m, err) : st;
+    if (st != HONE_OK || !(m->hp.is->reads & HN_READS_TURNING)) return st;
+    return hn_get_layer_truths(m, "attention.rope_pattern", &m->hp.turns, err); /* without the key all do */
 }
 
 /* A converter that writes sections of time and height has put the pairs of each head into halves. */

@@ -28,6 +28,8 @@ hone_status hn_get_bool(const hone_model *m, const char *suffix, bool *out, hone
 /* A truth value for each layer, of an array of them or of numbers 0 and 1, in the model's arena. *out is NULL where the
  * key is absent or no array. */
 hone_status hn_get_truths(hone_model *m, const char *suffix, const bool **out, hone_error *err);
+/* The same; a key that is no array is refused. */
+hone_status hn_get_layer_truths(hone_model *m, const char *suffix, const bool **out, hone_error *err);
 
 /* Has an array of so many values one for each layer? The blocks behind them may have theirs too. */
 static inline bool hn_for_each_layer(const hn_hparams *hp, uint64_t count)

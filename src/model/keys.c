@@ -12,7 +12,8 @@
 #define RWKV7 HN_RWKV7
 #define GEMMA3 HN_GEMMA3
 #define GEMMA34 (HN_GEMMA3N | HN_GEMMA4)
-#define OTHER_NEOX (HN_SPARK2_5 | HN_HRM_TEXT | HN_OPENELM | HN_DBRX | HN_TALKIE | HN_PLAMO3)
+#define BITNET (HN_BITNET | HN_BITNET158)
+#define OTHER_NEOX (HN_SPARK2_5 | HN_HRM_TEXT | HN_OPENELM | HN_DBRX | HN_TALKIE | HN_PLAMO3 | BITNET)
 /* pairs (i, i + n/2), and the others of attention */
 #define NEOX                                                                                                          \
     (HN_QWEN2 | HN_QWEN3 | HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_PHI3 | HN_OLMO2 | HN_EXAONE4 | HN_SEED_OSS |         \
@@ -20,14 +21,16 @@
      HN_MINIMAX_M2 | HN_GPT_OSS | HN_EXAONE | HN_PHI2 | HN_STABLELM | HN_NEMOTRON | HN_ORION | HN_HUNYUAN_MOE |       \
      HN_BAILINGMOE2 | HN_MELLUM | HN_EXAONE_MOE | HN_AFMOE | GEMMA34 | (HYBRID & ~HN_GRANITEHYBRID) | HN_NOMIC_BERT | \
      HN_GEMMA_EMBEDDING | HN_APERTUS | HN_SMALLTHINKER | HN_PHIMOE | HN_MINICPM3 | HN_NOMIC_BERT_MOE |                \
-     HN_JINA_BERT_V3 | HN_MODERN_BERT | HN_EUROBERT | HN_LAGUNA | HN_STEP35 | OTHER_NEOX)
+     HN_JINA_BERT_V3 | HN_MODERN_BERT | HN_EUROBERT | HN_LAGUNA | HN_STEP35 | HN_MIMO2 | OTHER_NEOX)
 #define MAMBA2 (HN_MAMBA2 | HN_FALCON_H1 | HN_NEMOTRON_H | HN_NEMOTRON_H_MOE | HN_GRANITEHYBRID)
 #define SHORTCONV (HN_LFM2 | HN_LFM2MOE)
 #define GDN (HN_QWEN35 | HN_QWEN35MOE | HN_QWEN3NEXT | HN_QWEN4EXP)
 #define MAMBA (HN_MAMBA | HN_JAMBA)
 #define SSM (MAMBA | MAMBA2 | GDN)
 #define HYBRID (SSM | SHORTCONV)
-#define ROUTED_LATENT (HN_DEEPSEEK2 | HN_MISTRAL4 | HN_KIMI_LINEAR)
+#define CHOOSING (HN_DEEPSEEK32 | HN_GLM_DSA)
+#define INDEXED (HN_QWEN4EXP | CHOOSING)
+#define ROUTED_LATENT (HN_DEEPSEEK2 | HN_MISTRAL4 | HN_KIMI_LINEAR | CHOOSING)
 #define LATENT (ROUTED_LATENT | HN_MINICPM3)
 #define FADES (HN_BLOOM | HN_MPT | HN_REFACT | HN_JINA_BERT_V2) /* scores do, with the distance */
 #define WARM (HN_MISTRAL3 | HN_DEEPSEEK2 | HN_MISTRAL4)         /* queries may grow with their positions */
@@ -42,10 +45,11 @@
      HN_GPT_OSS | HN_LLAMA | HN_MISTRAL3 | HN_LLAMA4 | HN_LFM2MOE | HN_NEMOTRON_H_MOE | HN_GRANITEHYBRID |          \
      HN_QWEN35MOE | HN_QWEN3NEXT | HN_HUNYUAN_MOE | HN_DEEPSEEK | HN_BAILINGMOE2 | HN_MELLUM | HN_EXAONE_MOE |      \
      HN_AFMOE | HN_SMALLTHINKER | HN_PHIMOE | HN_COHERE2MOE | ROUTED_LATENT | HN_GEMMA4 | HN_NOMIC_BERT_MOE |       \
-     HN_JAMBA | HN_GRANITE_SWA | HN_LAGUNA | HN_QWEN4EXP | HN_STEP35 | HN_DBRX)
+     HN_JAMBA | HN_GRANITE_SWA | HN_LAGUNA | HN_QWEN4EXP | HN_STEP35 | HN_DBRX | HN_MIMO2)
 #define NEXTN                                                                                              \
     (HN_NEMOTRON_H_MOE | HN_BAILINGMOE2 | HN_DEEPSEEK2 | HN_MISTRAL4 | HN_GLM4 | HN_GLM4MOE | HN_EXAONE4 | \
-     HN_EXAONE_MOE | HN_COHERE2MOE | HN_STEP35 | (GDN & ~HN_QWEN4EXP)) /* files may have blocks that draft */
+     HN_EXAONE_MOE | HN_COHERE2MOE | HN_STEP35 | HN_MIMO2 | CHOOSING |                                     \
+     (GDN & ~HN_QWEN4EXP)) /* files may have blocks that draft */
 #define GRANITE (HN_GRANITE | HN_GRANITEMOE | HN_GRANITEHYBRID | HN_GRANITE_SWA)
 #define SCALED (GRANITE | HN_MINICPM3) /* of embeddings, of what is added, of logits */
 #define TIMES_LOGITS (HN_COMMAND_R | HN_COHERE2 | HN_COHERE2MOE | HN_MUSE_GLIMMER | HN_TALKIE)
@@ -54,7 +58,7 @@
 #define WINDOWED                                                                                                     \
     (HN_GEMMA2 | HN_GEMMA3 | HN_OLMO2 | HN_EXAONE4 | HN_COHERE2 | HN_GPT_OSS | HN_MELLUM | HN_EXAONE_MOE | GEMMA34 | \
      HN_AFMOE | HN_SMALLTHINKER | HN_COHERE2MOE | HN_GEMMA_EMBEDDING | HN_MODERN_BERT | HN_GRANITE_SWA | HN_LAGUNA | \
-     HN_STEP35 | HN_MUSE_GLIMMER | HN_SPARK2_5 | HN_PLAMO3)
+     HN_STEP35 | HN_MIMO2 | HN_MUSE_GLIMMER | HN_SPARK2_5 | HN_PLAMO3)
 #define BLIND (ATTN & ~WINDOWED) /* to windows: every layer sees everything */
 #define BERTS (HN_JINA_BERT_V2 | HN_BERT | HN_NOMIC_BERT | HN_NOMIC_BERT_MOE | HN_JINA_BERT_V3 | HN_MODERN_BERT)
 #define ENCODERS (BERTS | HN_GEMMA_EMBEDDING | HN_EUROBERT | HN_LLAMA_EMBED) /* attention looks both ways */
@@ -68,7 +72,7 @@
     (HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_STARCODER2 | HN_GPTNEOX | HN_GPT2 | HN_PHI2 | HN_STARCODER | GEMMA34 | \
      HN_BERT | HN_GEMMA_EMBEDDING | HN_NOMIC_BERT_MOE | HN_JINA_BERT_V3 | HN_BLOOM | HN_MPT | HN_JINA_BERT_V2 |   \
      HN_SPARK2_5)
-#define RELU2 (HN_ARCEE | HN_NEMOTRON | HN_NEMOTRON_H | HN_NEMOTRON_H_MOE)
+#define RELU2 (HN_ARCEE | HN_NEMOTRON | HN_NEMOTRON_H | HN_NEMOTRON_H_MOE | HN_BITNET158)
 #define RWKV (RWKV6 | RWKV7)
 #define ALL (ATTN | RWKV)
 
@@ -177,9 +181,10 @@ static const known_key known[] = {
     READS("embedding_length_per_layer_input", GEMMA34 | HN_QWEN4EXP),
     READS("hyper_connection.count", HN_QWEN4EXP),
     READS("hyper_connection.low_rank", HN_QWEN4EXP),
-    READS("attention.indexer.head_count", HN_QWEN4EXP),
-    READS("attention.indexer.key_length", HN_QWEN4EXP),
-    READS("attention.indexer.top_k", HN_QWEN4EXP),
+    READS("attention.indexer.head_count", INDEXED),
+    READS("attention.indexer.key_length", INDEXED),
+    READS("attention.indexer.top_k", INDEXED),
+    READS("attention.indexer.types", HN_GLM_DSA),
     READS("attention.compress_ratios", HN_QWEN4EXP),
     READS("ple.layers", HN_QWEN4EXP),
     READS("ple.ngram_size", HN_QWEN4EXP),
@@ -201,6 +206,7 @@ static const known_key known[] = {
     READS("attention.scale", GRANITE),
     READS("logit_scale", SCALED | TIMES_LOGITS),
     READS("attention.clamp_kqv", CLIPPED),
+    READS("attention.value_scale", HN_MIMO2),
     READS("attention.rope_pattern", HN_GRANITE_SWA),
     READS("attention.temperature_scale", WARM),
     READS("attention.temperature_length", HN_DEEPSEEK2 | HN_MISTRAL4),
@@ -318,7 +324,7 @@ static const known_key known[] = {
     AT(0, "attention.clamp_kqv", ALL & ~CLIPPED),
     AT(0, "attention.max_alibi_bias", ALL & ~FADES),
     AT(1, "attention.output_scale", ALL),
-    AT(1, "attention.value_scale", ALL),
+    AT(1, "attention.value_scale", ALL & ~HN_MIMO2),
     AT(0, "attention.temperature_scale", ALL & ~(WARM | HN_LLAMA4)),
     AT(0.1, "attention.temperature_scale", HN_LLAMA4), /* the family's */
     AT(0, "attention.temperature_length", ALL & ~(HN_DEEPSEEK2 | HN_MISTRAL4)),
@@ -360,9 +366,9 @@ static const known_key known[] = {
     IDLE("attention.recurrent_layers", (HYBRID | HN_KIMI_LINEAR) & ~GDN), /* a layer is what its tensors say */
     AT(0, "attention.recurrent_layers", ALL & ~(HYBRID | HN_KIMI_LINEAR)),
     AT(0, "attention.relative_buckets_count", ALL),
-    AT(0, "attention.indexer.top_k", ALL & ~HN_QWEN4EXP),
-    AT(0, "attention.indexer.head_count", ALL & ~HN_QWEN4EXP),
-    AT(0, "attention.indexer.key_length", ALL & ~HN_QWEN4EXP),
+    AT(0, "attention.indexer.top_k", ALL & ~INDEXED),
+    AT(0, "attention.indexer.head_count", ALL & ~INDEXED),
+    AT(0, "attention.indexer.key_length", ALL & ~INDEXED),
     AT(HN_RWKV_GROUP_EPS, "attention.group_norm_epsilon", RWKV),
     AT_OWN(N_HEAD, "attention.group_norm_groups", RWKV),
     AT(0, "rescale_every_n_layers", ATTN | RWKV7),

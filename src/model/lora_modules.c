@@ -157,6 +157,18 @@ static const module latent[] = {
     { "self_attn.o_proj", "attn_output" }, GATED("mlp"),
     SHARED_IN("mlp.shared_experts"),       { NULL, NULL }
 };
+static const module indexed[] = {
+    { "self_attn.q_a_proj", "attn_q_a" },
+    { "self_attn.q_b_proj", "attn_q_b" },
+    { "self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa" },
+    { "self_attn.o_proj", "attn_output" },
+    { "self_attn.indexer.wq_b", "indexer.attn_q_b" },
+    { "self_attn.indexer.wk", "indexer.attn_k" },
+    { "self_attn.indexer.weights_proj", "indexer.proj" },
+    GATED("mlp"),
+    SHARED_IN("mlp.shared_experts"),
+    { NULL, NULL },
+};
 static const module lfm2[] = { { "self_attn.q_proj", "attn_q" },        { "self_attn.k_proj", "attn_k" },
                                { "self_attn.v_proj", "attn_v" },        { "self_attn.out_proj", "attn_output" },
                                { "conv.in_proj", "shortconv.in_proj" }, { "conv.out_proj", "shortconv.out_proj" },
@@ -232,9 +244,9 @@ static const struct names {
     { .of = HN_LLAMA | HN_QWEN2 | HN_QWEN3 | HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_MISTRAL3 | HN_SMOLLM3 | HN_OLMO2 |
             HN_EXAONE4 | HN_STABLELM | HN_NEMOTRON | HN_ORION | HN_SEED_OSS | HN_HUNYUAN | HN_ERNIE45 | HN_COMMAND_R |
             HN_COHERE2 | HN_ARCEE | HN_QWEN3MOE | HN_OLMOE | HN_MINIMAX_M2 | HN_GPT_OSS | HN_MELLUM | HN_APERTUS |
-            HN_SMALLTHINKER | HN_PHIMOE,
+            HN_SMALLTHINKER | HN_PHIMOE | HN_MIMO2,
       .list = usual },
-    { .of = HN_OLMO | HN_NANBEIGE, .list = usual },
+    { .of = HN_OLMO | HN_NANBEIGE | HN_BITNET | HN_BITNET158, .list = usual },
     { .of = HN_HRM_TEXT, .list = muse },
     { .of = HN_EUROBERT | HN_LLAMA_EMBED, .list = usual, .layers = "layers." },
     { .of = HN_MODERN_BERT, .list = modern_bert, .layers = "layers." },
@@ -278,6 +290,7 @@ static const struct names {
     { .of = HN_GRANITE_SWA, .list = granite_swa },
     { .of = HN_GRANITEHYBRID, .list = granitehybrid },
     { .of = HN_DEEPSEEK2 | HN_MISTRAL4 | HN_MINICPM3, .list = latent },
+    { .of = HN_DEEPSEEK32 | HN_GLM_DSA, .list = indexed },
     { .of = HN_LFM2 | HN_LFM2MOE, .list = lfm2 },
     { .of = HN_MAMBA2, .list = mixers, .layers = "backbone.layers." },
     { .of = HN_MAMBA, .list = mamba, .layers = "backbone.layers." },

@@ -131,6 +131,8 @@ MIXED = {
         layer_types=["sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "full_attention"],
         rope_parameters={"full_attention": dict(YARN, rope_theta=5e5, original_max_position_embeddings=64),
                          "sliding_attention": dict(rope_type="default", rope_theta=5e5)})),
+    "mimo-v2-flash-published": dict(families.FAMILIES["mimo-v2-flash"],
+                                    rename=lambda n: n.replace("self_attn.sinks", "self_attn.attention_sink_bias")),
     "granitemoe-shared": dict(like("granitemoe", shared_intermediate_size=44), cls="GraniteMoeShared", bare=True),
     "granite-4-dense": dict(like("granite-4", num_local_experts=0, num_experts_per_tok=0), bare=True),
     "granite-4-rope": like("granite-4", position_embedding_type="rope"),
@@ -209,6 +211,20 @@ def published_step(c):
     c.pop("per_layer_config", None)
 
 
+def published_mimo(c):
+    """MiMo's own config: layers by numbers, a window less the position itself, other names."""
+    p = c.pop("rope_parameters")
+    c["hybrid_layer_pattern"] = [int(k == "sliding_attention") for k in c.pop("layer_types")]
+    c["moe_layer_freq"] = [int(k == "sparse") for k in c.pop("mlp_layer_types")]
+    c["rope_theta"], c["swa_rope_theta"] = (p[k]["rope_theta"] for k in ("full_attention", "sliding_attention"))
+    c["partial_rotary_factor"] = p["full_attention"]["partial_rotary_factor"]
+    c["sliding_window_size"] = c["sliding_window"] = c["sliding_window"] - 1
+    c["swa_num_key_value_heads"], c["layernorm_epsilon"] = 2 * c["num_key_value_heads"], c.pop("rms_norm_eps")
+    c.update(swa_head_dim=c["head_dim"], swa_v_head_dim=c["v_head_dim"], swa_num_attention_heads=c["num_attention_heads"],
+             add_swa_attention_sink_bias=True, add_full_attention_sink_bias=False, n_shared_experts=None, topk_method="noaux_tc",
+             scoring_func="sigmoid", hybrid_block_size=None)
+
+
 def older(folder, to):
     """The same with the config as transformers 4 wrote it."""
     shutil.copytree(folder, to)
@@ -218,6 +234,8 @@ def older(folder, to):
     c = whole.get("text_config", whole)
     if c["model_type"] == "step3p5":
         published_step(c)
+    if c["model_type"] == "mimo_v2_flash":
+        published_mimo(c)
     p = c.pop("rope_parameters", None)
     if p:
         full, local = p.get("full_attention", p), p.get("sliding_attention")

@@ -75,7 +75,7 @@ UP_DOWN = (("mlp.up_proj", "ffn_up"), ("mlp.down_proj", "ffn_down"))
 GATE_UP = (("mlp.gate_up_proj", "ffn_gate ffn_up"), ("mlp.down_proj", "ffn_down"))
 SHARED = {a: glu_of("mlp.shared_expert", "_shexp") + (("mlp.shared_expert_gate", "ffn_gate_inp_shexp"),) for a in ("qwen2moe", "qwen3next", "qwen35moe", "qwen4exp")}
 SHARED.update({a: glu_of("mlp.shared_experts", "_shexp") for a in ("dots1", "glm4moe", "ernie4_5-moe", "deepseek2", "mistral4", "deepseek",
-                                                                   "bailingmoe2", "exaone-moe", "afmoe", "laguna", "step35")})
+                                                                   "bailingmoe2", "exaone-moe", "afmoe", "laguna", "step35", "deepseek32", "glm-dsa")})
 DELTA = tuple(("linear_attn." + h, g) for h, g in (("in_proj_qkv", "attn_qkv"), ("in_proj_z", "attn_gate"), ("in_proj_b", "ssm_beta"),
                                                    ("in_proj_a", "ssm_alpha"), ("out_proj", "ssm_out")))
 SHARED["qwen35"], SHARED["qwen35moe"] = DELTA, SHARED["qwen35moe"] + DELTA
@@ -122,6 +122,8 @@ MODULES = {
                   ("self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa"), ATTN[3]) + glu_of("mlp"),
 }
 MODULES["starcoder"] = MODULES["gpt2"]
+MODULES["deepseek32"] = MODULES["glm-dsa"] = MODULES["deepseek2"][1:] + (("self_attn.indexer.wq_b", "indexer.attn_q_b"), (
+    "self_attn.indexer.wk", "indexer.attn_k"), ("self_attn.indexer.weights_proj", "indexer.proj"))
 MODULES["lfm2moe"], MODULES["mistral4"] = MODULES["lfm2"], MODULES["deepseek2"]
 LAYERS = {"gptneox": "gpt_neox.layers.", "gpt2": "transformer.h.", "starcoder": "transformer.h.", "exaone": "transformer.h.", "mamba2": "backbone.layers.", "nemotron_h": "backbone.layers.",
           "openelm": "transformer.layers.", "dbrx": "transformer.blocks.",
@@ -223,7 +225,8 @@ def peft_case(run, arch, d, layout, tokens, plain, n_ctx, rng, count):
         pairs[m] = pair_of(rng, np.zeros((n_out, n_in)))
         delta = ALPHA / RANK * (pairs[m][1].astype(np.float64) @ pairs[m][0].astype(np.float64))
         for n, x in deltas_of(arch, d.keys, tensors, names, delta).items():
-            tensors[n] = np.asarray(tensors[n], np.float64) + x
+            factor = float(np.reshape(tensors.get(n.replace(".weight", ".scale"), 1.0), -1)[0])
+            tensors[n] = np.asarray(tensors[n], np.float64) + x / factor
     if not pairs:
         return True
     write_folder(folder, pairs, arch == "gpt2")

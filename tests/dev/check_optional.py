@@ -49,7 +49,7 @@ OTHERWISE = (
     (("nemotron_h_moe",), ("key expert_gating_func",), "it does not read the key there: a sigmoid always"),
     (("gemma2", "gpt-oss", "llama4", "exaone4", "cohere2", "afmoe", "spark2_5"), ("keys none with a factor", "key rope.scaling.type = none"),
      "in windowed layers it scales where the file says not to"),
-    (("gemma3", "gemma4", "gemma3n", "step35", "plamo3"), ("key rope.scaling.attn_factor", "keys linear and attn_factor", "keys yarn"),
+    (("gemma3", "gemma4", "gemma3n", "step35", "plamo3", "mimo2"), ("key rope.scaling.attn_factor", "keys linear and attn_factor", "keys yarn"),
      "it scales rotations of windowed layers too; transformers those of the layers that the scaling is for"),
     (("smallthinker",), ("key attention.sliding_window", "no key attention.sliding_window", "keys window"),
      "a window of 4096 there, whatever the key says; it turns three layers of four, whichever have windows"),
@@ -66,7 +66,8 @@ OTHERWISE = (
     (("nanbeige", "hrm_text"), ("tensor attn_", "tensor ffn_"), "only in the first passes, or not at all, does it multiply by such factors there"),
     (("muse-glimmer", "olmo", "spark2_5", "openelm", "dbrx", "talkie", "plamo3"), ("tensor attn_gate.scale", "tensor attn_qkv.scale", "tensor ffn_"),
      "it does not multiply by such factors there"),
-    (("afmoe", "maincoder", "apertus", "smallthinker", "minicpm3", "laguna", "step35"), ("tensor attn_gate.scale", "tensor ffn_"),
+    (("mimo2",), ("tensor attn_q.", "tensor attn_k.", "tensor attn_v."), "it loads biases and factors and does not use them"),
+    (("afmoe", "maincoder", "apertus", "smallthinker", "minicpm3", "laguna", "step35", "mimo2"), ("tensor attn_gate.scale", "tensor ffn_"),
      "it does not multiply by such factors there"),
     (("deepseek",), ("key expert_weights_norm",), "it does not read the key there, but of Ling, which is deepseek here"),
     (("gemma2", "gemma3n"), ("key final_logit_softcapping = 0", "key attn_logit_softcapping = 0"), "it divides by 0"),
@@ -82,9 +83,9 @@ OTHERWISE = (
      "where the first layer has the window, it turns as many numbers of a head in all layers as in that one"),
     (("deepseek2",), ("no key expert_gating_func", "key expert_gating_func = 0", "no tensor exp_probs_b"),
      "softmax there; here, as files of GLM-4.7-Flash mean it, sigmoid where there is a bias of the choice"),
-    (("deepseek2", "mistral4"),
+    (("deepseek2", "mistral4", "deepseek32", "glm-dsa"),
      ("key rope.scal", "no key rope.scaling", "keys linear", "keys both factors", "keys yarn"),
-     "without rope.scaling.yarn_log_multiplier, or with another than 0.1 in mistral4, it scales scores and rotations "
+     "without rope.scaling.yarn_log_multiplier, which glm-dsa does not read, or with another than 0.1 in mistral4, it scales scores and rotations "
      "both; transformers rotations alone"),
 )
 
@@ -296,7 +297,7 @@ class Check:
         why = ""
         for again in range(DRAWS * (10 if arch == "gemma3n" else 1)):  # of which it takes few shapes
             seed = [self.a.seed, zlib.crc32(arch.encode()), case, again]
-            d = families_draw.draw(arch, seed)
+            d = families_draw.draw(arch, seed, 256 if arch in ("deepseek32", "glm-dsa") else 0)  # of an index: 64 numbers, or it stops
             if d.keys[arch + ".block_count"] > 12:
                 continue
             keys, tensors = families_draw.written(d, "usual")
@@ -313,7 +314,7 @@ class Check:
             for part in ("key", "value"):  # heads alike: what neither would run tells nothing
                 if arch + ".kda.head_dim" not in keys and arch + ".attention.kv_lora_rank" not in keys:
                     same = keys.get(arch + ".attention.key_length")
-                    if same and keys[arch + ".attention.value_length"] != same:
+                    if same and arch != "mimo2" and keys[arch + ".attention.value_length"] != same:
                         why = "values of another width"
                         break
             else:

@@ -249,6 +249,7 @@ DENSE = {
     "nanbeige": dict(freqs=True, bias_opt=("q", "k", "v", "output")), "hrm_text": dict(bare=True), "talkie": dict(bare=True, tied=False), "plamo3": dict(sandwich=True, window="opt", qk="head"),
     "spark2_5": dict(window="list", partial=True, bias_opt=("q", "k", "v", "output")),
     "exaone": dict(freqs=True), "chatglm": dict(partial=True, bias_opt=("q", "k", "v")),
+    "bitnet": dict(bias_opt=("q", "k", "v", "output")), "bitnet-b1.58": dict(bias_opt=("q", "k", "v", "output")),
 }
 
 
@@ -369,6 +370,12 @@ def dense(d):
             for name in ("post_attention_norm", "post_ffw_norm"):
                 d.tensors[b + name] = d.tensors.pop(b + name + ".weight")
         attention(d, il, n_embd, n_head, n_kv, width, bias, o.get("qk"))
+        if arch.startswith("bitnet"):
+            d.norm(b + "attn_sub_norm", d.tensors[b + "attn_output.weight"].shape[1])
+            d.norm(b + "ffn_sub_norm", n_ff)
+            for part in ("attn_output", "ffn_gate", "ffn_up", "ffn_down"):
+                if d.chance(0.3):
+                    d.tensors[b + part + ".scale"] = d.values(1, 0.3, 0.8)
         if arch in ("muse-glimmer", "spark2_5", "hrm_text"):
             d.mat(b + "attn_gate", n_embd, n_head * (1 if arch == "spark2_5" else width))
         if arch == "talkie":
@@ -662,12 +669,39 @@ def mla_keys(d, lite):
     return n, p, v, rq, rk
 
 
+INDEXED = ("deepseek32", "glm-dsa")
+
+
+def index_keys(d, n_layer):
+    """Of queries that see what an index chooses. Returns which layers have one."""
+    rot = d.keys[d.arch + ".rope.dimension_count"]
+    d.key("attention.indexer.head_count", d.between(5, 12))  # of few, scores of 0 would be many
+    d.key("attention.indexer.key_length", 64 if d.unit else rot + d.pick(0, 1, 2, d.between(2, 30)))
+    d.key("attention.indexer.top_k", d.pick(1, d.between(2, 20), d.between(2, 20), 4096))
+    own = [True] * n_layer
+    if d.arch == "glm-dsa" and d.chance(0.7):
+        own = d.key("attention.indexer.types", [True] + [bool(d.chance(0.5)) for _ in range(n_layer - 1)])
+    elif d.arch == "glm-dsa" and d.chance(0.3):  # GLM 5.2's, where no key says it
+        d.key("context_length", 1048576)
+        own = [il < 2 or (il - 2) % 4 == 0 for il in range(n_layer)]
+    return own
+
+
+def index_layer(d, il, n_embd):
+    b = "blk.%d.indexer." % il
+    n, width = (d.keys["%s.attention.indexer.%s" % (d.arch, k)] for k in ("head_count", "key_length"))
+    d.mat(b + "attn_q_b", d.keys[d.arch + ".attention.q_lora_rank"], n * width)
+    d.mat(b + "attn_k", n_embd, width)
+    d.mat(b + "proj", n_embd, n)
+    d.norm(b + "k_norm", width, True)
+
+
 def deepseek2(d):
     n_embd, n_layer = body(d)
     mistral4 = d.arch == "mistral4"
     n_head = d.key("attention.head_count", 4 if d.unit else d.between(1, 5))
     d.key("attention.head_count_kv", 1)
-    z = mla_keys(d, not mistral4 and d.chance(0.4))
+    z = mla_keys(d, not mistral4 and d.arch not in INDEXED and d.chance(0.4))
     if d.chance(0.7):
         d.key("rope.freq_base", d.pick(*BASES))
     if d.chance(0.5):
@@ -676,7 +710,7 @@ def deepseek2(d):
         yarn(d)
         d.keys.pop(d.arch + ".rope.scaling.attn_factor", 0)
         d.key("rope.scaling.yarn_log_multiplier", d.pick(0.1, 0.0707, 0.05))
-    if d.chance(0.3):
+    if d.chance(0.3) and d.arch not in INDEXED:
         d.key("attention.temperature_scale", d.real(0.05, 0.5))
         d.key("attention.temperature_length", d.between(4, 30))
     probs = not mistral4 and d.chance(0.6)
@@ -689,14 +723,53 @@ def deepseek2(d):
     lead = 0 if mistral4 else d.key("leading_dense_block_count", d.between(0, n_layer))
     shared = f * d.key("expert_shared_count", d.between(1, 3))
     n_ff = d.key("feed_forward_length", d.width(5, 130))
+    own = index_keys(d, n_layer) if d.arch in INDEXED else None
     for il in range(n_layer):
         d.norm("blk.%d.attn_norm" % il, n_embd)
         d.norm("blk.%d.ffn_norm" % il, n_embd)
         mla_layer(d, il, n_embd, n_head, z)
+        if own and own[il]:
+            index_layer(d, il, n_embd)
         if il < lead:
             glu(d, il, n_embd, n_ff)
         else:
             experts(d, il, n_embd, n, f, False, shared, probs)
+
+
+def mimo2(d):
+    """Windowed layers have other heads of keys than those that see everything; values are narrower than keys."""
+    n_embd, n_layer = body(d)
+    if d.unit:
+        n_head, of_kind, width, dv = d.unit // 64 * d.between(1, 2), (1, 2), 96, 64
+    else:
+        few = d.between(1, 3)
+        n_head, of_kind, width, dv = few * 2 * d.between(1, 2), d.pick((few, 2 * few), (2 * few, few)), 2 * d.between(2, 20), 0
+    dv = dv or d.pick(width, d.between(1, width), d.between(1, width))
+    d.key("attention.head_count", n_head)
+    d.key("attention.key_length", width)
+    d.key("attention.value_length", dv)
+    rope(d, width, True)
+    if d.chance(0.6):
+        d.key("rope.freq_base_swa", d.pick(*BASES))
+    window(d, n_layer, True)
+    windowed = d.keys["mimo2.attention.sliding_window_pattern"]
+    d.key("attention.head_count_kv", [of_kind[w] for w in windowed])
+    if d.chance(0.8):
+        d.key("attention.value_scale", d.pick(0.707, 1.0, d.real(0.3, 1.2)))
+    n, f = expert_keys(d, True, None, False, True)
+    n_ff = d.key("feed_forward_length", d.width(5, 130))
+    bias = biases(d)[:3]
+    for il in range(n_layer):
+        b = "blk.%d." % il
+        d.norm(b + "attn_norm", n_embd)
+        d.norm(b + "ffn_norm", n_embd)
+        attention(d, il, n_embd, n_head, of_kind[windowed[il]], width, bias)
+        if windowed[il] or d.chance(0.1):
+            d.tensors[b + "attn_sinks.weight"] = d.values(n_head, 1.0)
+        if d.chance(0.3):
+            glu(d, il, n_embd, n_ff)
+        else:
+            experts(d, il, n_embd, n, f, probs=d.chance(0.7))
 
 
 def minicpm3(d):
@@ -1443,6 +1516,7 @@ USUAL = {"bloom": ("qkv",), "mpt": ("qkv",), "phi3": ("qkv", "gate_up"), "glm4":
          "minicpm3": ("kv_b",), "mistral4": ("gate_up_exps",), "gemma4": ("gate_up_exps",)}
 
 FAMILIES = {"deci": deci, "openelm": openelm, **{a: dense for a in DENSE}, **{a: moe for a in MOE}, "deepseek2": deepseek2, "mistral4": deepseek2,
+            "deepseek32": deepseek2, "glm-dsa": deepseek2, "mimo2": mimo2,
             "minicpm3": minicpm3,
             "qwen3next": gdn, "qwen35": gdn, "qwen35moe": gdn, "qwen4exp": gdn, "mamba2": mamba2, "mamba": old_mamba, "jamba": jamba, "falcon-h1": falconh1,
             "granitehybrid": granitehybrid, "nemotron_h": nemotron, "nemotron_h_moe": nemotron, "lfm2": lfm2,
@@ -1451,7 +1525,7 @@ FAMILIES = {"deci": deci, "openelm": openelm, **{a: dense for a in DENSE}, **{a:
             "eurobert": llama_both, "llama-embed": llama_both, "gemma-embedding": gemma_embedding}
 
 
-DRAFTS = ("glm4", "cohere2moe", "bailingmoe2", "nemotron_h_moe", "glm4moe", "deepseek2", "mistral4", "qwen35", "qwen35moe", "qwen3next", "step35")
+DRAFTS = ("mimo2", "deepseek32", "glm-dsa", "glm4", "cohere2moe", "bailingmoe2", "nemotron_h_moe", "glm4moe", "deepseek2", "mistral4", "qwen35", "qwen35moe", "qwen3next", "step35")
 
 
 def drafts(d):

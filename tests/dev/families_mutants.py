@@ -39,7 +39,7 @@ ALSO = {"attn_qkv.weight": "attn_q.weight", "attn_kv_b.weight": "attn_k_b.weight
         "ffn_gate_up_exps.weight": "ffn_gate_exps.weight"}
 
 WINDOWED = ("gemma2", "gemma3", "olmo2", "exaone4", "cohere2", "gpt-oss", "mellum", "exaone-moe", "afmoe", "smallthinker", "cohere2moe",
-            "granite_swa", "laguna", "step35", "muse-glimmer", "spark2_5", "plamo3")
+            "granite_swa", "laguna", "step35", "muse-glimmer", "spark2_5", "plamo3", "mimo2")
 
 FIRST_SEES = ("smallthinker", "cohere2moe", "modern-bert", "granite_swa", "laguna")  # the first of so many layers everything; of 0 none
 
@@ -126,7 +126,7 @@ def only_windows(arch, keys):
     n = keys[arch + ".block_count"]
     if arch == "modern-bert":  # the first of so many sees everything; of none, none does
         return pattern in (0, [True] * n)
-    return arch in ("olmo2", "mellum", "gemma3n", "gemma4", "gemma-embedding", "laguna", "step35", "plamo3") and (pattern > n if isinstance(pattern, int) else all(pattern))
+    return arch in ("olmo2", "mellum", "gemma3n", "gemma4", "gemma-embedding", "laguna", "step35", "plamo3", "mimo2") and (pattern > n if isinstance(pattern, int) else all(pattern))
 
 
 def without_effect(arch, keys, short):
@@ -154,7 +154,7 @@ def attends_by(name, tensors):
 def other_switches(arch, keys, tensors):
     routed = any(".ffn_gate_inp.weight" in n for n in tensors)
     attends = any(attends_by(n, tensors) for n in tensors)
-    by_bias = arch in ("deepseek2", "kimi-linear") and any(n.endswith(".exp_probs_b.bias") for n in tensors)
+    by_bias = arch in ("glm-dsa", "deepseek32", "mimo2") or arch in ("deepseek2", "kimi-linear") and any(n.endswith(".exp_probs_b.bias") for n in tensors)
     for short, v in SWITCHES.items():
         if without_effect(arch, keys, short):
             continue

@@ -22,7 +22,8 @@ VECTOR_CTX = 64  # positions of the sessions the vectors were made with: which o
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "families")
 
 # ---- what the architecture string decides; everything else is decided by keys and by which tensors there are -----
-NORM_ROPE = {"llama", "deepseek2", "mistral4", "mistral3", "llama4", "smollm3", "granite", "granitemoe",
+INDEXED = {"deepseek32", "glm-dsa"}  # whose queries see what an index chooses
+NORM_ROPE = {"llama", "deepseek2", "deepseek32", "glm-dsa", "mistral4", "mistral3", "llama4", "smollm3", "granite", "granitemoe",
              "granitehybrid", "granite_swa", "glm4", "ernie4_5", "ernie4_5-moe", "command-r", "cohere2", "arcee", "chatglm",
              "deepseek", "deci", "maincoder", "cohere2moe", "llama-embed", "muse-glimmer", "olmo",
              "nanbeige"}
@@ -32,25 +33,26 @@ BERTS = {"bert", "nomic-bert", "nomic-bert-moe", "jina-bert-v2", "jina-bert-v3"}
 BOTH_WAYS = BERTS | {"modern-bert", "eurobert", "llama-embed", "gemma-embedding"}  # attention sees what is behind, too
 GELU = {"bloom", "gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "starcoder2", "gptneox", "gpt2", "starcoder", "phi2",
         "gemma-embedding"}
-RELU2 = {"arcee", "nemotron", "nemotron_h", "nemotron_h_moe"}
+RELU2 = {"arcee", "nemotron", "nemotron_h", "nemotron_h_moe", "bitnet-b1.58"}
 LAYER_NORM = {"bloom", "mpt", "command-r", "cohere2", "starcoder2", "gptneox", "gpt2", "starcoder", "phi2", "stablelm", "nemotron",
               "orion", "phimoe", "modern-bert", "olmo", "dbrx"} | BERTS
 FULL_QK_NORM = {"olmo2", "olmoe", "minimax-m2"}
 NORM_AFTER_ROPE = {"talkie", "hunyuan-dense", "hunyuan-moe", "llama4", "maincoder"}
 EMB_SQRT = {"gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "gemma-embedding", "afmoe"}
-WINDOW_PERIOD = {"spark2_5": 0, "gemma2": 2, "gpt-oss": 2, "gemma3": 6, "cohere2": 4, "olmo2": 4, "gemma3n": 5, "gemma-embedding": 6,
+WINDOW_PERIOD = {"spark2_5": 0, "mimo2": 0, "gemma2": 2, "gpt-oss": 2, "gemma3": 6, "cohere2": 4, "olmo2": 4, "gemma3n": 5, "gemma-embedding": 6,
                  "mellum": 4, "exaone-moe": 4, "afmoe": 4, "smallthinker": 4, "cohere2moe": 4, "modern-bert": 3,
                  "granite_swa": 4, "laguna": 4, "step35": 4, "muse-glimmer": 4, "plamo3": 8}
-UNSCALED_WINDOWS = {"gemma3", "gemma3n", "gemma4", "olmo2", "gemma-embedding", "mellum", "modern-bert", "laguna", "step35", "plamo3"}
+UNSCALED_WINDOWS = {"gemma3", "gemma3n", "gemma4", "olmo2", "gemma-embedding", "mellum", "modern-bert", "laguna", "step35", "plamo3", "mimo2"}
 PLAIN_NORMS = {"olmo", "hrm_text", "talkie"}  # without weights
 QWEN_GDN = {"qwen3next", "qwen35", "qwen35moe", "qwen4exp"}
 # MoE: (score function, normalise); None: the file's key says it.
 ROUTE = {"qwen2moe": (1, False), "jamba": (1, False), "deepseek": (1, None), "bailingmoe2": (None, None), "olmoe": (1, False),
          "nomic-bert-moe": (1, False), "gpt-oss": (3, False), "llama4": ("llama4", False),
          "nemotron_h_moe": (2, None), "lfm2moe": (None, True), "minimax-m2": (None, True), "deepseek2": (None, None),
-         "mistral4": (None, None), "glm4moe": (None, None), "dots1": (None, None),
+         "mistral4": (None, None), "deepseek32": (None, None), "glm-dsa": (None, None), "glm4moe": (None, None), "dots1": (None, None),
          "exaone-moe": (None, None), "afmoe": (None, None), "kimi-linear": (None, True), "smallthinker": (None, True),
-         "phimoe": ("sparse", False), "cohere2moe": (None, None), "laguna": (None, None), "step35": (None, None)}
+         "phimoe": ("sparse", False), "cohere2moe": (None, None), "laguna": (None, None), "step35": (None, None),
+         "mimo2": (2, True)}
 
 
 def sigmoid(x):
@@ -149,7 +151,7 @@ class Model:
 
     def mul(self, il, name, x):
         y = x @ self.w(il, name).T
-        if self.arch == "talkie":
+        if self.arch in ("talkie", "bitnet", "bitnet-b1.58"):
             y = y * self.t.get("blk.%d.%s.scale" % (il, name), np.ones(1)).reshape(-1)[0]
         b = self.b(il, name)
         return y if b is None else y + b
@@ -274,7 +276,7 @@ class Model:
         mult = float(self.key("rope.scaling.yarn_log_multiplier", 0.0))
         if not mult:
             return g_yarn(f)
-        return 1.0 if self.arch in ("deepseek2", "mistral4") else g_yarn(f) / g_yarn(f, mult)
+        return 1.0 if self.arch in INDEXED | {"deepseek2", "mistral4"} else g_yarn(f) / g_yarn(f, mult)
 
     def temperature(self, il, pos):
         """tau of each position, or None."""
@@ -410,6 +412,10 @@ class Model:
         if gate is not None:
             gate = softplus(gate) if self.arch == "laguna" else sigmoid(gate)
             o = o * (gate if gate.shape == o.shape else np.repeat(gate, o.shape[1] // gate.shape[1], 1))
+        if self.arch == "mimo2":
+            o = o * float(self.key("attention.value_scale", 0.0) or 1.0)
+        if self.has(il, "attn_sub_norm"):
+            o = self.norm(o, "attn_sub_norm", il)
         return self.mul(il, "attn_output", o)
 
     def choose(self, il, h, pos):
@@ -438,6 +444,28 @@ class Model:
                 seen[t, b * block:(b + 1) * block] = True
         return seen
 
+    def lightning(self, il, h, q_a, pos):
+        """DeepSeek's index [T, T]: a query sees the positions that score most, of those up to its own."""
+        n_tok, n, d = len(h), self.key("attention.indexer.head_count"), self.key("attention.indexer.key_length")
+        best = self.key("attention.indexer.top_k")
+        n_rot, cos, sin = self.rope_table(il, pos, self.key("rope.dimension_count"))
+        pairs = self.arch == "glm-dsa"
+        q = rotate(self.mul(il, "indexer.attn_q_b", q_a).reshape(n_tok, n, d), cos, sin, n_rot, pairs)
+        k = h @ self.w(il, "indexer.attn_k").T
+        k = k - np.mean(k, -1, keepdims=True)
+        k = k / np.sqrt(np.mean(k * k, -1, keepdims=True) + 1e-6) * self.w(il, "indexer.k_norm") + self.b(il, "indexer.k_norm")
+        k = rotate(k[:, None], cos, sin, n_rot, pairs)[:, 0]
+        weigh = self.mul(il, "indexer.proj", h)
+        score = np.einsum("thp,th->tp", np.maximum(np.einsum("thd,pd->thp", q, k), 0), weigh)
+        seen = np.zeros((n_tok, n_tok), bool)
+        for t in range(n_tok):
+            order = np.argsort(-score[t, :t + 1], kind="stable")
+            if t + 1 > best:
+                self.gap = min(self.gap, score[t, order[best - 1]] - score[t, order[best]])
+                self.chose += 1
+            seen[t, order[:best]] = True
+        return seen
+
     def mla(self, il, h, pos):
         """Latent attention, expanded: keys and values of every head are made from the latent row."""
         n_tok, n_head, rk = h.shape[0], self.per_layer("attention.head_count", il), self.key("attention.kv_lora_rank")
@@ -448,6 +476,8 @@ class Model:
         n = full - p
         if self.has(il, "attn_q_a"):
             q = self.norm(self.mul(il, "attn_q_a", h), "attn_q_a_norm", il)
+            if self.has(il, "indexer.proj"):  # a layer without sees what the last one with chose
+                self.chosen = self.lightning(il, h, q, pos)
             q = self.mul(il, "attn_q_b", q)
         else:
             q = self.mul(il, "attn_q", h)
@@ -647,6 +677,8 @@ class Model:
             mid = self.xielu(il, up)
         else:
             mid = self.act(up)
+        if self.has(il, "ffn_sub_norm"):
+            mid = self.norm(mid, "ffn_sub_norm", il)
         return self.mul(il, "ffn_down" + tail, mid)
 
     @staticmethod
@@ -681,7 +713,7 @@ class Model:
     def routing(self, il):
         func, norm = ROUTE.get(self.arch, (1, True))
         if func is None:
-            biased = self.b(il, "exp_probs_b") is not None or self.arch in ("smallthinker", "cohere2moe", "laguna", "step35")
+            biased = self.b(il, "exp_probs_b") is not None or self.arch in INDEXED | {"smallthinker", "cohere2moe", "laguna", "step35"}
             func = self.key("expert_gating_func", 0) or (2 if biased else 1)
         return func, bool(self.key("expert_weights_norm", False)) if norm is None else norm
 

@@ -343,6 +343,18 @@ def mla(c, gating=2):
         "attention.key_length_mla": n + p, "attention.value_length_mla": c.v_head_dim, "rope.dimension_count": p})
 
 
+def dsa(c):
+    k = dict(mla(c), **{"attention.indexer.head_count": c.index_n_heads, "attention.indexer.key_length": c.index_head_dim,
+                        "attention.indexer.top_k": c.index_topk})
+    types = getattr(c, "indexer_types", None)
+    return dict(k, **{"attention.indexer.types": [t == "full" for t in types]}) if types else k
+
+
+DSA = dict(index_n_heads=14, index_head_dim=12, index_topk=24)  # of scores of 0 any may be chosen
+DSA_NAMES = {"self_attn.indexer.wq_b": "indexer.attn_q_b", "self_attn.indexer.wk": "indexer.attn_k",
+             "self_attn.indexer.weights_proj": "indexer.proj", "self_attn.indexer.k_norm": "indexer.k_norm"}
+
+
 def yarn(c, **more):
     p = c.rope_parameters
     p = p.get("full_attention", p)
@@ -533,6 +545,17 @@ def step(c):
                     "attention.sliding_window_pattern": windowed})
 
 
+def mimo(c):
+    full, swa = (c.rope_parameters[k] for k in ("full_attention", "sliding_attention"))
+    windowed = [t == "sliding_attention" for t in c.layer_types]
+    return dict(experts(c), **window(c), leading_dense_block_count=c.mlp_layer_types.index("sparse"),
+                expert_weights_scale=float(c.routed_scaling_factor), **{
+        "attention.head_count_kv": [c.num_key_value_heads * (1 + w) for w in windowed], "attention.value_length": c.v_head_dim,
+        "attention.value_scale": float(np.float32(c.attention_value_scale)), "attention.sliding_window_pattern": windowed,
+        "rope.freq_base": full["rope_theta"], "rope.freq_base_swa": swa["rope_theta"],
+        "rope.dimension_count": int(c.head_dim * full["partial_rotary_factor"])})
+
+
 def muse(c):
     return dict(window(c), final_logit_softcapping=c.final_logit_softcapping, logit_scale=float(np.float32(c.output_multiplier)),
                 **{"attention.sliding_window_pattern": [t == "sliding_attention" for t in c.layer_types]})
@@ -585,6 +608,7 @@ def xielu_keys(tensors):
     return keys
 
 
+BITNET_NAMES = {"self_attn.attn_sub_norm": "attn_sub_norm", "mlp.ffn_sub_norm": "ffn_sub_norm"}
 KINDS5 = ["full_attention"] + ["sliding_attention"] * 3 + ["full_attention"]
 GRANITE_SWA = dict(embedding_multiplier=3.0, residual_multiplier=0.5, logits_scaling=2.0, num_hidden_layers=5,
                    sliding_window=WINDOW, layer_types=KINDS5, layer_rope_theta=[1e4, 1e4, 0, 1e4, 0], **rope(1e4))
@@ -601,6 +625,11 @@ STEP = dict(HEAD, num_hidden_layers=5, sliding_window=WINDOW, layer_types=KINDS5
             swiglu_limits_shared=[0.5, 0.0, 0.3, 0.0, 0.6],
             rope_parameters={"full_attention": dict(rope_type="default", rope_theta=5e5, partial_rotary_factor=0.5),
                              "sliding_attention": dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=1.0)})
+MIMO = dict(HEAD, num_hidden_layers=5, sliding_window=WINDOW, layer_types=KINDS5, v_head_dim=14, num_key_value_heads=3,
+            mlp_layer_types=["dense"] + ["sparse"] * 4, n_routed_experts=6, num_experts_per_tok=2, moe_intermediate_size=28,
+            attention_value_scale=0.7, routed_scaling_factor=1.5, rope_parameters={
+                "full_attention": dict(rope_type="default", rope_theta=5e5, partial_rotary_factor=0.5),
+                "sliding_attention": dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5)})
 EYES = dict(hidden_size=16, intermediate_size=24, num_hidden_layers=1, num_attention_heads=2, patch_size=14,
             pos_emb_height=4, pos_emb_width=4)
 WIDE = 24  # heads of gemma4's layers without a window
@@ -865,6 +894,18 @@ FAMILIES = {
                          cfg=dict({k: v for k, v in ROUTED.items() if k != "first_k_dense_replace"}, q_lora_rank=22,
                                   n_shared_experts=1, norm_topk_prob=True, n_group=1, topk_group=1,
                                   routed_scaling_factor=1.8, **LATENT)),
+    "deepseek-v3.2": dict(cls="DeepseekV32", arch="deepseek32", change=(split_experts, latent, flat), keys=dsa, names=DSA_NAMES,
+                          cfg=dict(ROUTED, q_lora_rank=22, n_shared_experts=1, norm_topk_prob=True, n_group=4,
+                                   topk_group=2, routed_scaling_factor=2.5, **LATENT, **DSA)),
+    "deepseek-v3.2-yarn": dict(cls="DeepseekV32", arch="deepseek32", change=(split_experts, latent, flat), names=DSA_NAMES,
+                               cfg=dict(ROUTED, q_lora_rank=22, n_shared_experts=1, norm_topk_prob=True, n_group=1,
+                                        topk_group=1, routed_scaling_factor=2.5, **LATENT, **DSA,
+                                        **rope(1e4, mscale=1.0, mscale_all_dim=1.0, **YARN)),
+                               keys=lambda c: dict(dsa(c), **yarn(c, **{"rope.scaling.yarn_log_multiplier": 0.1}))),
+    "glm-5": dict(cls="GlmMoeDsa", arch="glm-dsa", change=(split_experts, latent, flat), keys=dsa, names=DSA_NAMES,
+                  cfg=dict(ROUTED, q_lora_rank=22, n_shared_experts=1, norm_topk_prob=True, n_group=1, topk_group=1,
+                           routed_scaling_factor=2.5, num_hidden_layers=5,
+                           indexer_types=["full", "shared", "full", "shared", "shared"], **LATENT, **DSA)),
     "qwen3next": dict(cls="Qwen3Next", arch="qwen3next", names=GDN_NAMES, keys=gdn,
                       change=(one_more, split_experts, flat, qwen3next_qkvz),
                       cfg=dict(GDN, **MOE, **rope(1e6, partial_rotary_factor=0.4))),
@@ -879,6 +920,9 @@ FAMILIES = {
                                 change=(one_more, split_experts, flat, qwen35_heads, qwen4),
                                 cfg=dict(QWEN4, ple_layer_ids=None, hc_count=3, indexer_compress_ratio=5,
                                          indexer_budget=60, indexer_n_heads=14)),  # of scores of 0 any may be chosen
+    "mimo-v2-flash": dict(cls="MiMoV2Flash", arch="mimo2", change=(split_experts, flat), keys=mimo, cfg=MIMO),
+    "bitnet": dict(cls="BitNet", arch="bitnet-b1.58", names=BITNET_NAMES, cfg=rope(5e5)),
+    "bitnet-silu": dict(cls="BitNet", arch="bitnet", names=BITNET_NAMES, cfg=dict(rope(1e4), hidden_act="silu", attention_bias=True)),
     "mamba2": dict(cls="Mamba2", arch="mamba2", names=dict({"mixer." + k: v for k, v in SSM.items()}, norm="attn_norm"),
                    cfg=dict(head_dim=18, num_heads=8, state_size=10, n_groups=2, expand=2, conv_kernel=4, chunk_size=64,
                             layer_norm_epsilon=1e-5, tie_word_embeddings=False),

@@ -167,7 +167,15 @@ QWEN4_SMALL = dict(num_hidden_layers=4, head_dim=8, linear_num_key_heads=2, line
                    eos_token_id=5, layer_types=["linear_attention", "indexed_attention"] * 2, ple_layer_ids=[3],
                    **rows.rope(1e6, partial_rotary_factor=0.5, mrope_section=[1, 1, 0]))
 QWEN4_HASH = [7, 10007, 65537]  # small, and whatever the version of transformers
+MIMO_SMALL = dict(num_hidden_layers=5, sliding_window=4, head_dim=8, v_head_dim=6, num_key_value_heads=2, n_routed_experts=8,
+                  num_experts_per_tok=3, moe_intermediate_size=12)
+DSA_SMALL = dict(num_hidden_layers=4, num_key_value_heads=4, n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=12,
+                 kv_lora_rank=16, q_lora_rank=12, qk_nope_head_dim=6, qk_rope_head_dim=4, v_head_dim=10, index_n_heads=12,
+                 index_head_dim=6, index_topk=4)
 MADE = {
+    "deepseek32": (rows.FAMILIES["deepseek-v3.2"], DSA_SMALL),
+    "mimo2": (rows.FAMILIES["mimo-v2-flash"], MIMO_SMALL),
+    "glmdsa": (rows.FAMILIES["glm-5"], dict(DSA_SMALL, indexer_types=["full", "full", "shared", "shared"])),
     "qwen4exp": (dict(rows.FAMILIES["qwen4-exp"], given={"ple_embedding.layer_multipliers": QWEN4_HASH}, keys=lambda c: dict(
         rows.qwen4_keys(c), full_attention_interval=2, **{"ple.layer_multipliers": QWEN4_HASH})), QWEN4_SMALL),
     "step35": (rows.FAMILIES["step-3.7"], dict(num_hidden_layers=5, sliding_window=4, head_dim=8, n_routed_experts=8,
@@ -199,6 +207,7 @@ MADE = {
     "laguna": (rows.FAMILIES["laguna"], dict(LAGUNA_SMALL)),
     "lagunaelement": (rows.FAMILIES["laguna-element"], dict(LAGUNA_SMALL, gating="per-element")),
     "museglimmer": (rows.FAMILIES["muse-glimmer"], dict(num_hidden_layers=5, sliding_window=4, head_dim=8)),
+    "bitnet": (rows.FAMILIES["bitnet-silu"], {}), "bitnet158": (rows.FAMILIES["bitnet"], {}),
     "olmo": (rows.FAMILIES["olmo"], {}), "hrm": (rows.FAMILIES["hrm-text"], dict(num_hidden_layers=2, head_dim=8)),
     "dbrx": (rows.FAMILIES["dbrx"], dict(d_model=32, n_heads=4, n_layers=3, max_seq_len=64, ffn_config=dict(
         hidden_size=32, ffn_hidden_size=12, moe_num_experts=8, moe_top_k=3))),
@@ -239,6 +248,11 @@ def made_of(c, row, config, name, shape):
     idle = il in row.get("idle", {}) and re.search(row["idle"][il], name)
     if idle or name.endswith("shared_expert_gate.weight") and row["arch"] != "qwen4exp":
         return torch.zeros(shape, dtype=torch.float64)
+    if "kv_b_proj" in name:
+        heads, n, v = config.num_attention_heads, config.qk_nope_head_dim, config.v_head_dim
+        k_b = tensor("blk.%d.attn_k_b.weight" % il, (n, config.kv_lora_rank, heads))
+        v_b = tensor("blk.%d.attn_v_b.weight" % il, (config.kv_lora_rank, v, heads))
+        return torch.cat([k_b.transpose(1, 2), v_b], 1).reshape(shape)
     to = rows.named(row, name)
     if name.endswith("index_qk_proj.weight"):
         n = config.indexer_n_heads * config.indexer_head_dim

@@ -37,7 +37,8 @@ static void q_seen(hn_cache_type type, double *y, const float *q, int64_t d)
 typedef struct attn_case {
     hn_cache_type type;
     int64_t d, n_q, n_tok, n_kv;      /* keys of the first token */
-    int64_t window, split_first, d_v; /* d_v: of latent rows; 0: keys and values of d */
+    int64_t window, split_first, d_v; /* d_v: of latent rows, or of values that are narrower; 0: keys and values of d */
+    bool narrower;                    /* rows of values are d_v wide */
     int64_t n_end;                    /* keys that there are; 0: up to the last token's own */
     float cap;
     const float *sink, *fade; /* [n_q] or NULL */
@@ -55,6 +56,10 @@ static int64_t keys_of(const attn_case *c, int64_t t)
     return c->n_end && c->n_kv + t > c->n_end ? c->n_end : c->n_kv + t;
 }
 
+static bool is_latent(const attn_case *c) { return c->d_v && !c->narrower; }
+/* How wide rows of values are. */
+static int64_t row_v(const attn_case *c) { return c->narrower ? c->d_v : c->d; }
+
 static size_t plane_bytes(hn_cache_type type, int64_t d, int64_t n_pos)
 {
     return hn_cache_block_bytes(type, d) * (size_t)((n_pos + 63) / 64 * 4);
@@ -64,6 +69,7 @@ static size_t plane_bytes(hn_cache_type type, int64_t d, int64_t n_pos)
 static void scatter_case(attn_case *c, int64_t n_page)
 {
     size_t bytes = plane_bytes(c->type, c->d, HN_PAGE);
+    size_t bytes_v = plane_bytes(c->type, row_v(c), HN_PAGE);
     c->far_k = malloc(2 * bytes * (size_t)n_page);
     c->far_v = malloc(2 * bytes * (size_t)n_page);
     c->page = malloc((size_t)n_page * sizeof *c->page);
@@ -79,7 +85,8 @@ static void scatter_case(attn_case *c, int64_t n_page)
     for (int64_t i = 0; i < n_page; i++) {
         c->page[i] = 2 * c->page[i] + 1;
         memcpy(c->far_k + c->page[i] * bytes, (char *)c->k + (size_t)i * bytes, bytes);
-        memcpy(c->far_v + c->page[i] * bytes, (char *)c->v + (size_t)i * bytes, bytes);
+        /* pages are as far apart as those of keys */
+        memcpy(c->far_v + c->page[i] * bytes, (char *)c->v + (size_t)i * bytes, bytes_v);
     }
 }
 
@@ -96,12 +103,13 @@ static void fill_case(attn_case *c)
     const hn_kernels *k = hn_kernels_get(HN_CPU_SCALAR);
     for (int64_t t = 0; t < n_all; t++) {
         for (int64_t i = 0; i < c->d; i++) row[i] = rndf() * 3.0f;
-        (c->d_v ? k->store_v : k->store_k)[c->type](c->k, row, c->d, t);
+        (is_latent(c) ? k->store_v : k->store_k)[c->type](c->k, row, c->d, t);
         for (int64_t i = 0; i < c->d; i++) row[i] = rndf() * 2.0f;
-        k->store_v[c->type](c->v, row, c->d, t);
+        k->store_v[c->type]((char *)c->v + (size_t)(t / HN_PAGE) * plane_bytes(c->type, c->d, HN_PAGE), row, row_v(c),
+                            t % HN_PAGE);
     }
     for (int64_t i = 0; i < c->n_tok * c->n_q * c->d; i++) c->q[i] = rndf() * 3.0f;
-    if (c->d_v) memcpy(c->v, c->k, bytes);
+    if (is_latent(c)) memcpy(c->v, c->k, bytes);
     scatter_case(c, n_page);
 }
 
@@ -115,6 +123,11 @@ static void free_case(attn_case *c)
     free(c->page);
 }
 
+static const char *page_of(const attn_case *c, int64_t t)
+{
+    return (const char *)c->v + (size_t)(t / HN_PAGE) * plane_bytes(c->type, c->d, HN_PAGE);
+}
+
 /* Keys or values of all positions, [n][d]; those before what any query sees are not numbers. */
 static double *held(const attn_case *c, bool values)
 {
@@ -122,8 +135,9 @@ static double *held(const attn_case *c, bool values)
     double *x = malloc((size_t)(n * c->d) * sizeof *x);
     for (int64_t t = 0; t < n; t++)
         for (int64_t i = 0; i < c->d; i++)
-            x[t * c->d + i] =
-                values ? cached(c->type, true, c->v, c->d, t, i) : cached(c->type, c->d_v > 0, c->k, c->d, t, i);
+            x[t * c->d + i] = !values         ? cached(c->type, is_latent(c), c->k, c->d, t, i)
+                              : i >= row_v(c) ? 0
+                                              : cached(c->type, true, page_of(c, t), row_v(c), t % HN_PAGE, i);
     return x;
 }
 

@@ -366,6 +366,8 @@ static const char *make_adapter(const char *model, const char *as, float alpha)
         char name[52], half[64];
         hone_file_tensor(f, i, &t);
         snprintf(name, sizeof name, "%.*s", (int)t.name.len, t.name.ptr);
+        int il;
+        if (sscanf(name, "blk.%d.", &il) == 1 && il >= ep.plain->hp.n_layer) continue; /* a block that drafts */
         bool can = false;
         for (size_t k = 0; k < sizeof may / sizeof *may; k++) can = can || ends(name, may[k]);
         if (!can || chance(2)) continue;

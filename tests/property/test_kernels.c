@@ -610,7 +610,7 @@ static void attend(const attn_case *c, const hn_kernels *k, float *out, int64_t 
                   .sink = c->sink,
                   .fade = c->fade,
                   .pos = c->n_kv + t0 - 1 - c->ahead };
-    hn_attn_fn *const fn = (c->d_v ? k->attn_latent : k->attn)[c->type];
+    hn_attn_fn *const fn = (is_latent(c) ? k->attn_latent : k->attn)[c->type];
     if (!parts) {
         fn(&a);
     } else { /* splits in a strange order, then merged */
@@ -640,7 +640,9 @@ static void hide(attn_case *c)
     int64_t first = c->window && c->n_kv > c->window ? (c->n_kv - c->window) / HN_SOFT_BLOCK * HN_SOFT_BLOCK : 0;
     if (first < c->split_first * HN_SPLIT) first = c->split_first * HN_SPLIT;
     memset(c->k, 0xFF, plane_bytes(c->type, c->d, first));
-    memset(c->v, 0xFF, plane_bytes(c->type, c->d, first));
+    for (int64_t t = 0; t < first; t += HN_PAGE)
+        memset((char *)c->v + (size_t)(t / HN_PAGE) * plane_bytes(c->type, c->d, HN_PAGE), 0xFF,
+               plane_bytes(c->type, row_v(c), first - t < HN_PAGE ? first - t : HN_PAGE));
 }
 
 /* In which ways a level reads a case, a bit each (check_case). The scalar one takes half of the time: under emulation
@@ -662,7 +664,7 @@ static void check_softmax(const attn_case *c, const float *want)
         double m = -INFINITY, sum = 0;
         int64_t keys = c->n_kv + r / n_q, from = c->window && keys > c->window ? keys - c->window : 0;
         if (from < c->split_first * HN_SPLIT) from = c->split_first * HN_SPLIT;
-        q_seen(c->d_v ? HN_CACHE_F32 : c->type, seen, c->q + r * d, d); /* latent rows: never in integers */
+        q_seen(is_latent(c) ? HN_CACHE_F32 : c->type, seen, c->q + r * d, d); /* latent rows: never in integers */
         keys = keys_of(c, r / n_q);
 
         for (int64_t t = from; t < keys; t++) {
@@ -698,7 +700,7 @@ static void check_case(attn_case c)
     memset(want, CANARY, (size_t)(n + 32) * 4);
     for (int64_t t = 0; t < n_tok; t++) attend(&c, hn_kernels_get(HN_CPU_SCALAR), want + 16, t, t + 1, false, false);
     for (int l = 0; l < HN_CPU_LEVELS; l++) {
-        if (!has((hn_cpu_level)l) || !own_attn((hn_cpu_level)l, c.type, c.d_v > 0)) continue;
+        if (!has((hn_cpu_level)l) || !own_attn((hn_cpu_level)l, c.type, is_latent(&c))) continue;
         const hn_kernels *k = kernels_of((hn_cpu_level)l);
         /* a token at a time; all at once; in unequal tiles; the same two in parts */
         for (int way = 0; way < 5; way++) {
@@ -847,6 +849,31 @@ static void latent_rows_match_scalar(void **state)
                                     .n_kv = list[i].n_kv });
 }
 
+/* Values narrower than keys, at widths that are whole vectors and not, up to MiMo's. */
+static void narrower_values_match_scalar(void **state)
+{
+    (void)state;
+    static const float sinks[8] = { 0.5f, -20.0f, 30.0f, 0.0f, 3.0f, -1.0f, 7.5f, 1e-3f };
+    static const struct {
+        int64_t d, d_v, n_q, n_tok, n_kv, window;
+    } list[] = { { 20, 12, 1, 1, 1, 0 },    { 20, 7, 4, 7, 60, 0 },      { 40, 33, 8, 1, 130, 40 },
+                 { 40, 32, 6, 5, 512, 0 },  { 80, 64, 3, 70, 500, 0 },   { 80, 48, 2, 2, 1030, 129 },
+                 { 192, 128, 8, 1, 90, 0 }, { 192, 128, 2, 9, 513, 128 } };
+    enum { N = EMULATED ? 3 : sizeof list / sizeof *list };
+    rng_key = 17, rng_at = 0;
+    for (size_t i = 0; i < N; i++)
+        for (int type = 0; type < HN_CACHE_TYPES; type++)
+            check_case((attn_case){ .type = (hn_cache_type)type,
+                                    .d = list[i].d,
+                                    .d_v = list[i].d_v,
+                                    .narrower = true,
+                                    .n_q = list[i].n_q,
+                                    .n_tok = list[i].n_tok,
+                                    .n_kv = list[i].n_kv,
+                                    .window = list[i].window,
+                                    .sink = list[i].window ? sinks : NULL });
+}
+
 static void attention_matches_scalar(void **state)
 {
     (void)state;
@@ -987,6 +1014,7 @@ int main(void)
         cmocka_unit_test(caps_and_sinks_match_scalar),
         cmocka_unit_test(fading_matches_scalar),
         cmocka_unit_test(latent_rows_match_scalar),
+        cmocka_unit_test(narrower_values_match_scalar),
         cmocka_unit_test(cache_stores_match_scalar),
         cmocka_unit_test(exp_is_accurate_and_total),
         cmocka_unit_test(own_double_functions_are_accurate),

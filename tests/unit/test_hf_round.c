@@ -78,12 +78,13 @@ static void same_tensors(const char *name, const hn_gguf *a, const hn_gguf *b)
 /* Families whose folders hone does not write (docs/CONVERT.md). */
 static bool has_no_folder(const char *name)
 {
-    static const char *const names[] = { "afmoe",       "apertus",       "bloom",   "mpt",           "cohere2moe",
-                                         "deci",        "deepseek",      "jamba",   "jambadense",    "maincoder",
-                                         "minicpm3",    "nemotronsuper", "orion",   "phimoe",        "smallthinker",
-                                         "graniteswa",  "granitemoeswa", "laguna",  "lagunaelement", "qwen4exp",
-                                         "step35",      "plamo3",        "talkie",  "openelm",       "dbrx",
-                                         "museglimmer", "hrm",           "spark2_5" };
+    static const char *const names[] = { "afmoe",      "apertus",       "bloom",      "mpt",           "cohere2moe",
+                                         "deci",       "deepseek",      "jamba",      "jambadense",    "maincoder",
+                                         "minicpm3",   "nemotronsuper", "orion",      "phimoe",        "smallthinker",
+                                         "graniteswa", "granitemoeswa", "laguna",     "lagunaelement", "qwen4exp",
+                                         "step35",     "mimo2",         "deepseek32", "glmdsa",        "plamo3",
+                                         "talkie",     "openelm",       "dbrx",       "museglimmer",   "hrm",
+                                         "spark2_5" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0) return true;
     return false;

@@ -2,6 +2,8 @@
  * other words or types: what they mean, and what is refused. */
 #include "stored_files.h"
 
+#include <math.h>
+
 /* Each row's columns: even ones code − 8, odd ones (code − zero) · scale of another group; `more`: v2's zeros are what
  * they say, one less than v1's. */
 static void is_gptq(hn_gguf *g, int more)
@@ -314,13 +316,94 @@ static void mlx(void **state)
     }
 }
 
+/* ---- BitNet's three values ----- */
+
+#define BITNET(more) "\"quantization_config\": {\"quant_method\": \"bitnet\"" more "}"
+#define AUTO ", \"linear_class\": \"autobitlinear\""
+
+static int three_of(int o, int i) { return (3 * o + i) % 3 - 1; }
+
+static void add_ternary(void)
+{
+    static uint8_t codes[E / 4][E];
+    memset(codes, 0, sizeof codes);
+    for (int o = 0; o < E; o++)
+        for (int i = 0; i < E; i++)
+            codes[o % (E / 4)][i] |= (uint8_t)((unsigned)(three_of(o, i) + 1) << 2 * (o / (E / 4)));
+    add(DOWN "weight", "U8", "8, 32", codes, sizeof codes);
+}
+
+/* Four rows in one; scales divide, or, of the other kind of layer, multiply. */
+static void ternary(void **state)
+{
+    static const struct {
+        const char *says;
+        float one;
+    } rows[] = { { BITNET(""), 0.5F },
+                 { BITNET(", \"linear_class\": \"bitlinear\", \"quantization_mode\": \"offline\""), 0.5F },
+                 { BITNET(AUTO), 2 },
+                 { BITNET(AUTO ", \"quantization_mode\": \"offline\", \"use_rms_norm\": false"), 2 } };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "three%zu", i);
+        begin(rows[i].says);
+        add_rest(E);
+        add_ternary();
+        add_f32(DOWN "weight_scale", "1", 1, 2);
+        hn_gguf *g = converted(name, "F32");
+        for (int k = 0; k < E * E; k++) assert_true(down(g)[k] == rows[i].one * (float)three_of(k / E, k % E));
+        hn_gguf_close(g);
+    }
+    begin(BITNET(AUTO));
+    add_rest(E);
+    add_ternary();
+    refused("three-alone", HONE_E_UNSUPPORTED, "down_proj.weight|weight_scale");
+    begin(BITNET(AUTO));
+    add_rest(E);
+    add_ternary();
+    add_f32(DOWN "weight_scale", "2", 2, 2);
+    refused("three-two", HONE_E_UNSUPPORTED, "weight_scale|one scale");
+    begin(BITNET(", \"linear_class\": \"other\""));
+    add_rest(E);
+    refused("three-class", HONE_E_UNSUPPORTED, "linear_class = \"other\"|autobitlinear");
+    begin(BITNET(", \"use_rms_norm\": true"));
+    add_rest(E);
+    refused("three-norm", HONE_E_UNSUPPORTED, "use_rms_norm");
+}
+
+/* What a checkpoint of training holds becomes what it rounds to: magnitudes' mean is ½, and so is a one. */
+static void masters(void **state)
+{
+    float w[E * E];
+    uint16_t narrow[E * E];
+    for (int k = 0; k < E * E; k++) w[k] = ((float)((k / E + k) % 4) - 1.5F) / 2;
+    for (int k = 0; k < E * E; k++) narrow[k] = hn_f32_to_bf16(w[k]);
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        begin(BITNET(AUTO ", \"quantization_mode\": \"online\""));
+        add_rest(E);
+        if (bf16) add(DOWN "weight", "BF16", "32, 32", narrow, sizeof narrow);
+        else add(DOWN "weight", "F32", "32, 32", w, sizeof w);
+        hn_gguf *g = converted(bf16 ? "master16" : "master", "F32");
+        for (int k = 0; k < E * E; k++) {
+            const int v = (k / E + k) % 4;
+            assert_true(down(g)[k] == (v == 0 ? -0.5F : v == 3 ? 0.5F : 0));
+        }
+        hn_gguf_close(g);
+    }
+    begin(BITNET(AUTO ", \"quantization_mode\": \"online\""));
+    add_rest(E);
+    w[7] = NAN;
+    add(DOWN "weight", "F32", "32, 32", w, sizeof w);
+    refused("master-nan", HONE_E_NUMERIC, "down_proj.weight|finite");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gptq_formats), cmocka_unit_test(auto_round),    cmocka_unit_test(gptq_biases),
         cmocka_unit_test(awq_beside),   cmocka_unit_test(blocks_of_128), cmocka_unit_test(int8_groups),
         cmocka_unit_test(cache_scales), cmocka_unit_test(narrow_shapes), cmocka_unit_test(no_order),
-        cmocka_unit_test(mlx),
+        cmocka_unit_test(mlx),          cmocka_unit_test(ternary),       cmocka_unit_test(masters),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
