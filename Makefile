@@ -386,11 +386,12 @@ OPT_COLD_release = -Os -g1 -ffunction-sections -fdata-sections
 # (what runs under emulation is a small part of them)
 OPT_COLD_aarch64 = -O0 -g1
 # Rooms that hand work out, and what measures from within: loops over rows in vectors, but unrolled for nobody. Encoders of
-# K-quants likewise, which are as fast so (docs/LAB.md, 2026-12-01).
+# K-quants, attention's backward pass and the loss likewise, which are as fast so (docs/LAB.md, 2026-12-01).
 OPT_WARM_release = -O2 -ftree-vectorize -fvect-cost-model=dynamic -g1
 ifneq ($(OPT_WARM_$(FLAVOUR)),)
 ifeq ($(origin CFLAGS),file)
-$(foreach d,backend engine lab/inside,$(B)/src/$d/%.o) $(B)/src/text/encode.o $(B)/src/quant/quantize_k.o: \
+$(foreach d,backend engine lab/inside,$(B)/src/$d/%.o) $(B)/src/text/encode.o \
+	$(patsubst %,$(B)/src/%.o,quant/quantize_k train/attn_grad train/loss): \
 	private CFLAGS = $(OPT_WARM_$(FLAVOUR))
 endif
 endif
