@@ -81,21 +81,53 @@ static hone_status prefixes_of_other_adapters(hn_walk *w)
     return st == HONE_OK ? hone_seq_copy(w->s, FORK, OURS, w->err) : st; /* it has them again */
 }
 
-/* One adapter more, at scales that are drawn by a number that others draw by, too. */
+enum { MORE_TEXT = 24 }; /* rows with one adapter more */
+
+/* FORK with one adapter more, whose rows alone had these bits, in turn with OURS: as runs of each, then one row of
+ * each. */
+static hone_status beside_fewer(hn_walk *w, const uint64_t *alone, int32_t n)
+{
+    enum { RUN = 8 };
+    int32_t k = 0;
+    hone_status st = hone_seq_truncate(w->s, FORK, 0, w->err);
+    if (st == HONE_OK) st = hone_seq_truncate(w->s, OURS, 0, w->err);
+    for (int32_t at = 0; at < n; at += at < n - RUN ? RUN : 1) {
+        const int32_t to = at < n - RUN ? at + RUN : at + 1;
+        k = push_run(w, k, at / RUN % 2 ? FORK : OURS, at, to);
+        k = push_run(w, k, at / RUN % 2 ? OURS : FORK, at, to);
+    }
+    if (st == HONE_OK) st = hone_run_batch(w->s, w->batch, k, w->logits, w->err);
+    w->way = "beside a sequence with one adapter more";
+    w->drawn = true; /* of which earlier programs had none */
+    for (int32_t i = 0; i < k && st == HONE_OK && !hn_walk_over(w); i++) {
+        const float *x = w->logits + (size_t)i * (size_t)w->info.n_vocab;
+        const int32_t pos = w->batch[i].pos;
+        if (w->batch[i].seq == OURS) hn_walk_row(w, pos, x);
+        else if (hn_bits_hash(x, w->info.n_vocab) != alone[pos])
+            hn_invalid(
+                &w->out->verdict,
+                "one prompt, two answers: the logits behind position %d, with one adapter more, are others beside "
+                "a sequence with fewer than alone; the engine is wrong in one of the two",
+                (int)pos);
+    }
+    return st;
+}
+
+/* One adapter more, at scales that are drawn, where it may be by a number that others draw by, too. */
 static hone_status at_other_scales(hn_walk *w)
 {
-    enum { TEXT = 24 };
-    uint64_t h = HN_FNV_INIT;
-    const int32_t n = w->n < TEXT ? w->n : TEXT;
-    if (!w->p->shared || !w->p->scale_adapters) return HONE_OK;
+    uint64_t h = HN_FNV_INIT, bits[MORE_TEXT];
+    const int32_t n = w->n < MORE_TEXT ? w->n : MORE_TEXT;
+    if (!w->p->scale_adapters) return HONE_OK;
     hone_status st = w->p->scale_adapters(w->p->arg, w->s, FORK, w->p->draw, w->err);
-    for (int32_t i = 0; i < n; i++) w->batch[i] = (hone_token){ w->ids[i], i, FORK, true };
-    if (st == HONE_OK) st = hone_run_batch(w->s, w->batch, n, w->logits, w->err);
+    if (st == HONE_OK) st = hone_run_batch(w->s, w->batch, push_run(w, 0, FORK, 0, n), w->logits, w->err);
     for (int32_t i = 0; i < n && st == HONE_OK; i++) {
-        const uint64_t bits = hn_bits_hash(w->logits + (size_t)i * (size_t)w->info.n_vocab, w->info.n_vocab);
-        h = hn_fnv1a(h, &bits, sizeof bits);
+        bits[i] = hn_bits_hash(w->logits + (size_t)i * (size_t)w->info.n_vocab, w->info.n_vocab);
+        h = hn_fnv1a(h, &bits[i], sizeof bits[i]);
     }
-    if (st == HONE_OK) hn_outer_set_drawn(&w->out->outer, HN_OUTER_ADAPTED, h, w->p->draw);
+    if (st == HONE_OK && w->p->shared) hn_outer_set_drawn(&w->out->outer, HN_OUTER_ADAPTED, h, w->p->draw);
+    if (st == HONE_OK && w->room >= 2 * MORE_TEXT) st = beside_fewer(w, bits, n);
+    if (st == HONE_OK) st = hone_seq_truncate(w->s, OURS, 0, w->err);
     if (st == HONE_OK) st = hone_seq_truncate(w->s, FORK, 0, w->err);
     return st == HONE_OK ? hone_seq_copy(w->s, FORK, OURS, w->err) : st; /* as they were */
 }
