@@ -110,6 +110,7 @@ static hone_status beside_fewer(hn_walk *w, const uint64_t *alone, int32_t n)
                 "a sequence with fewer than alone; the engine is wrong in one of the two",
                 (int)pos);
     }
+    w->drawn = false;
     return st;
 }
 
