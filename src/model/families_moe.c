@@ -312,17 +312,11 @@ static hone_status mimo2_hparams(hone_model *m, hone_error *err)
                            hn_arch_key(m, key, "attention.head_count_kv"), (int)il);
     return st;
 }
-static void mimo2_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
-{
-    hn_attn_plan(out, hp, il);
-    out->n_head_kv = hp->kv_of[il];
-    out->n_ff = hp->ff_of[il];
-}
 const hn_family hn_family_mimo2 = {
     .name = "mimo2",
     .bit = HN_MIMO2,
     .hparams = mimo2_hparams,
-    .plan = mimo2_plan,
+    .plan = hn_by_layer_plan,
     .outer = hn_plain_outer,
     .layer = mimo2_layer,
     .is = &(const hn_switches){ .neox = true,

@@ -237,7 +237,7 @@ static hone_status openelm_hparams(hone_model *m, hone_error *err)
                            (int)il);
     return st;
 }
-static void openelm_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
+void hn_by_layer_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
 {
     hn_attn_plan(out, hp, il);
     out->n_head_kv = hp->kv_of[il];
@@ -247,7 +247,7 @@ const hn_family hn_family_openelm = {
     .name = "openelm",
     .bit = HN_OPENELM,
     .hparams = openelm_hparams,
-    .plan = openelm_plan,
+    .plan = hn_by_layer_plan,
     .outer = hn_plain_outer,
     .layer = openelm_layer,
     .is =

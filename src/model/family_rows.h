@@ -198,6 +198,8 @@ hone_status hn_window_list(hone_model *m, hone_error *err);
 bool hn_is_windowed(const hn_hparams *hp, int32_t il);
 /* Plans that families share or begin with. */
 void hn_attn_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il);
+/* The same, of heads of keys and a width of the network that each layer has its own of. */
+void hn_by_layer_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il);
 
 /* A row: its switches at last. */
 #define TRANSFORMER(arch, bit, trains, outer, layer, ...)                                                    \
